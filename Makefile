@@ -1,0 +1,72 @@
+# Every target sets up what it needs. On a fresh machine with Python 3.11 and Java 17: `make demo`, `make test`.
+# Pass options on with ARGS:  make test ARGS="-k feed -x"   make demo ARGS="--json report.json"
+
+SHELL := /bin/bash
+VENV  := .venv
+BIN   := $(VENV)/bin
+ARGS  ?=
+
+# The first interpreter that runs and is new enough; version managers leave names on PATH that do not run.
+CANDIDATES := python3.11 python3 python3.12 python3.13 python
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
+FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
+
+.PHONY: setup demo test check bench lock clean python java
+.NOTPARALLEL:
+.DEFAULT_GOAL := setup
+
+setup: $(VENV)/.dev-installed
+
+demo: java $(VENV)/.installed
+	$(BIN)/jettison demo $(ARGS)
+
+test: java $(VENV)/.dev-installed
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict -p jettison
+	$(BIN)/lint-imports
+
+bench: java $(VENV)/.installed
+	$(BIN)/jettison bench $(ARGS)
+
+# Names, versions and hashes only: where packages come from is each machine's own setting, never in the repository.
+COMPILE = .lock-venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+lock: python
+	$(PYTHON) -m venv --clear .lock-venv
+	.lock-venv/bin/pip install --quiet uv
+	$(COMPILE) $(ARGS) --group build -o requirements-build.lock
+	$(COMPILE) $(ARGS) pyproject.toml --extra all --group run -c requirements-build.lock -o requirements.lock
+	$(COMPILE) $(ARGS) --group dev -c requirements-build.lock -c requirements.lock -o requirements-dev.lock
+	@! grep -nE '://|--index|--find-links' requirements*.lock
+	rm -rf .lock-venv
+
+clean:
+	rm -rf $(VENV) .lock-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+python:
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null || { echo 'Jettison needs Python 3.11 or newer, found $(FOUND): install Python 3.11, or name one with "make PYTHON=/path/to/python3.11".' >&2; exit 1; }
+
+# By path and on the bare interpreter, so that it speaks before anything is downloaded.
+java: python
+	@"$(PYTHON)" -P src/jettison/java.py
+
+$(VENV)/.created: | python
+	@"$(PYTHON)" -m venv --clear $(VENV) || { echo 'Python cannot make a virtual environment: install its venv package (on Debian and Ubuntu: python3-venv).' >&2; exit 1; }
+	@touch $@
+
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
+
+$(VENV)/.installed: $(VENV)/.created requirements-build.lock requirements.lock pyproject.toml
+	$(INSTALL) --require-hashes -r requirements-build.lock
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev-installed: $(VENV)/.installed requirements-dev.lock
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
