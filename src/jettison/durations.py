@@ -1,0 +1,61 @@
+"""Durations as people write them: `"3 seconds"`, `"250 ms"`, `timedelta`, or a number of seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+
+from jettison.errors import InvalidSetting, explain
+
+Duration = str | float | int | timedelta
+
+_SECONDS_PER_UNIT = {
+    "us": 1e-6,
+    "microsecond": 1e-6,
+    "ms": 1e-3,
+    "millisecond": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+}
+_PATTERN = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+)\s*")
+
+
+def seconds(value: Duration, *, name: str = "duration") -> float:
+    """Return `value` in seconds; it must be positive and finite.
+
+    >>> seconds("3 seconds"), seconds("250 ms"), seconds(1.5)
+    (3.0, 0.25, 1.5)
+    """
+    if isinstance(value, timedelta):
+        result = value.total_seconds()
+    elif isinstance(value, str):
+        result = _parse(value, name)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        result = float(value)
+    else:
+        raise InvalidSetting(_complaint(value, name))
+    if not (math.isfinite(result) and result > 0):
+        raise InvalidSetting(_complaint(value, name))
+    return result
+
+
+def _parse(text: str, name: str) -> float:
+    match = _PATTERN.fullmatch(text)
+    unit = match["unit"].lower() if match else ""
+    singular = unit if unit in _SECONDS_PER_UNIT else unit.removesuffix("s")
+    if match is None or singular not in _SECONDS_PER_UNIT:
+        raise InvalidSetting(_complaint(text, name))
+    return float(match["number"]) * _SECONDS_PER_UNIT[singular]
+
+
+def _complaint(value: object, name: str) -> str:
+    return explain(f"`{name}` must be a positive duration", repr(value), hint="write '3 seconds', '250 ms' or 1.5")

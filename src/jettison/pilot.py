@@ -1,0 +1,297 @@
+"""The control loop of one running query: batch report in, plan out, everything on record.
+
+The loop has a fast path, run as soon as a batch is reported (expected statistics, controller, policy, publish), and
+a slow path on a thread of its own (exact row counts, ledger), so that a plan is never late because a count is.
+
+Whatever fails here, the query goes on and keeps every row: a failed step publishes a plan that keeps everything, and
+if even that fails the plan's lease runs out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from jettison.control import Controller, ControlSettings
+from jettison.ledger import Ledger
+from jettison.plan import DropPlan
+from jettison.policies.base import Policy
+from jettison.stats import PointStats, Stats
+from jettison.storage import Folder
+from jettison.tally import Tally
+
+log = logging.getLogger("jettison")
+
+_STATE_FILE = "controller.json"
+_FINISHED = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """One finished micro-batch, as soon as it is known: some counts may still be missing.
+
+    `seen` and `kept` hold the drop points whose counts came with the report; the others are expected from the
+    query's `input_rows` until the exact counts arrive.
+    """
+
+    run_id: str
+    batch_id: int
+    started_s: float
+    duration_s: float
+    input_rows: int
+    plan_version: int | None
+    seen: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, int] = field(default_factory=dict)
+    oldest_arrival_s: float | None = None
+    newest_arrival_s: float | None = None
+
+
+class Publisher(Protocol):
+    """Carries plans to the backend."""
+
+    lease_s: float
+
+    def publish(self, plan: DropPlan) -> None:
+        """Put a plan in force and renew its lease."""
+        ...
+
+    def published(self) -> DropPlan | None:
+        """The plan on file, if there is one."""
+        ...
+
+
+ExactCounts = Callable[[BatchReport], Mapping[str, tuple[int, int]]]
+"""Rows seen and kept by drop point, for a report whose counts are incomplete. May block and may raise."""
+
+
+class Pilot:
+    """Runs controller and policy for one query and keeps its books.
+
+    Parameters
+    ----------
+    points
+        Names of the drop points.
+    policy, settings
+        What to drop; when and how much.
+    publisher
+        Carries the plans.
+    folder
+        Where the controller's state is kept across restarts.
+    ledger
+        Where everything is recorded.
+    exact_counts
+        Called off the fast path to complete reports.
+    protected
+        Names of the drop points that have protected rows.
+    """
+
+    def __init__(
+        self,
+        points: tuple[str, ...],
+        policy: Policy,
+        settings: ControlSettings,
+        publisher: Publisher,
+        folder: Folder,
+        ledger: Ledger,
+        exact_counts: ExactCounts | None = None,
+        *,
+        protected: frozenset[str] = frozenset(),
+    ) -> None:
+        self._points = points
+        self._policy = policy
+        self._settings = settings
+        self._publisher = publisher
+        self._folder = folder
+        self.ledger = ledger
+        self._exact_counts = exact_counts
+        self._lock = threading.RLock()
+        self._stopped = threading.Event()
+        self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        self._previous_start_s: float | None = None
+        self._settings_by_version: dict[int, DropPlan] = {}
+        self.faults: Counter[str] = Counter()
+        self.tally = Tally(protected)
+        self.controller, self.plan = self._restore()
+
+    def start(self, **facts: Any) -> None:
+        """Put the first plan in force and begin to renew it."""
+        now_s = time.time()
+        self.ledger.start(now_s, latency_bound_s=self._settings.latency_bound_s, points=list(self._points), **facts)
+        self._put_in_force(self.plan, now_s)
+        self._run(self._keep_books, "jettison-ledger")
+        self._run(self._renew_lease, "jettison-lease")
+
+    def batch(self, report: BatchReport) -> None:
+        """Fast path: decide the next plan from a finished batch."""
+        with self._lock:
+            if report.input_rows and report.plan_version is None:
+                self._fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
+                self._attempt(lambda: self._publisher.publish(self.plan))
+            stats = self._expected(report)
+            self.tally.batch(report, stats, self._latency_s(stats))
+            self._attempt(lambda: self._step(stats))
+            self._previous_start_s = stats.started_s
+        self._reports.put((report, stats))
+
+    def idle(self, now_s: float) -> None:
+        """The source has nothing: return to keeping everything."""
+        with self._lock:
+            self._attempt(lambda: self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s))
+
+    def close(self, **facts: Any) -> None:
+        """The query has ended: finish the books and stop all threads."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._reports.put(_FINISHED)
+        for thread in self._threads:
+            thread.join(timeout=30.0)
+        self.ledger.stop(time.time(), faults=dict(self.faults), **facts)
+
+    def _step(self, stats: Stats) -> None:
+        budget = self.controller.step(stats)
+        self._adopt(budget, stats, stats.committed_s)
+        self._save_state()
+
+    def _adopt(self, budget: Any, stats: Stats, at_s: float) -> None:
+        proposed = self._policy.plan(stats, budget)
+        if proposed.same_settings(self.plan):
+            return
+        self._put_in_force(replace(proposed, version=self.plan.version + 1), at_s)
+
+    def _put_in_force(self, plan: DropPlan, at_s: float) -> None:
+        self.ledger.plan(at_s, plan)  # on record before it is used
+        self._publisher.publish(plan)
+        self.plan = plan
+        self._settings_by_version[plan.version] = plan
+        self.controller.planned(plan.version)
+        for old in sorted(self._settings_by_version)[:-64]:
+            del self._settings_by_version[old]
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
+        try:
+            action()
+        except Exception as error:
+            self._fault("controller", f"{type(error).__name__}: {error}; every row is kept")
+            self.controller = Controller(self._settings)
+            everything = DropPlan(self.plan.version + 1, {}, cause=f"controller failed: {error}")
+            try:
+                self._put_in_force(everything, time.time())
+            except Exception as second:
+                self._fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
+
+    def _expected(self, report: BatchReport) -> Stats:
+        """Statistics of a batch from its report, with expectations in place of missing counts."""
+        in_force = self._settings_by_version.get(report.plan_version) if report.plan_version is not None else None
+        points = {name: self._expected_point(name, report, in_force) for name in self._points}
+        return Stats(
+            batch_id=report.batch_id,
+            started_s=report.started_s,
+            duration_s=report.duration_s,
+            points=points,
+            plan_version=report.plan_version,
+            oldest_arrival_s=report.oldest_arrival_s,
+            newest_arrival_s=report.newest_arrival_s,
+        )
+
+    def _expected_point(self, name: str, report: BatchReport, in_force: DropPlan | None) -> PointStats:
+        seen = report.seen.get(name)
+        if seen is None:
+            seen = round(report.input_rows * self.tally.input_share(name, len(self._points)))
+        protected = self.tally.protected_share(name)
+        kept = report.kept.get(name)
+        if kept is not None:
+            return PointStats(max(seen, kept), kept, protected, exact=name in report.seen)
+        setting = in_force.points.get(name) if in_force else None
+        fraction = 1.0 if setting is None else setting.keep_fraction
+        return PointStats(seen, round(seen * (protected + (1 - protected) * fraction)), protected, exact=False)
+
+    def _latency_s(self, stats: Stats) -> float | None:
+        """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
+        if stats.worst_latency_s is not None or not stats.seen:
+            return stats.worst_latency_s
+        waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
+        return stats.committed_s - waited_since
+
+    def _nothing_seen(self, now_s: float) -> Stats:
+        points = {name: PointStats(0, 0, self.tally.protected_share(name)) for name in self._points}
+        return Stats(batch_id=-1, started_s=now_s, duration_s=0.0, points=points)
+
+    def _keep_books(self) -> None:
+        """Slow path: complete each report with exact counts and record it."""
+        while (item := self._reports.get()) is not _FINISHED:
+            report, stats = item
+            try:
+                self._record(report, self._completed(report, stats))
+            except Exception as error:
+                self._fault("ledger", f"{type(error).__name__}: {error}")
+
+    def _completed(self, report: BatchReport, stats: Stats) -> Stats:
+        if all(point.exact for point in stats.points.values()) or self._exact_counts is None:
+            return stats
+        if report.input_rows == 0:
+            return replace(stats, points={name: replace(point, exact=True) for name, point in stats.points.items()})
+        try:
+            counts = self._exact_counts(report)
+        except Exception as error:
+            self._fault("accounting", f"batch {report.batch_id}: {error}")
+            return stats
+        points = {name: replace(stats.points[name], seen=s, kept=k, exact=True) for name, (s, k) in counts.items()}
+        return replace(stats, points={**stats.points, **points})
+
+    def _record(self, report: BatchReport, stats: Stats) -> None:
+        in_force = self._settings_by_version.get(report.plan_version) if report.plan_version is not None else None
+        with self._lock:
+            self.tally.exact(report, stats, in_force)
+            latency_s = self.tally.latency_of(report.batch_id)
+        self.ledger.batch(stats, latency_s=latency_s)
+
+    def _renew_lease(self) -> None:
+        while not self._stopped.wait(self._publisher.lease_s / 3):
+            with self._lock:
+                self._attempt(lambda: self._publisher.publish(self.plan))
+
+    def _restore(self) -> tuple[Controller, DropPlan]:
+        """Controller and plan of the run before this one, or fresh ones."""
+        try:
+            saved = self._publisher.published()
+        except ValueError as error:
+            self._fault("plan", f"the plan on file cannot be read ({error}); starting afresh")
+            saved = None
+        last_version = max((record["version"] for record in self.ledger.records("plan")), default=0)
+        content = self._folder.read(_STATE_FILE)
+        if content is not None and saved is not None and saved.version > 0:
+            controller = Controller.from_dict(self._settings, json.loads(content))
+            points = {name: setting for name, setting in saved.points.items() if name in self._points}
+            plan = replace(saved, points=points, cause=f"restored after a restart: {saved.cause}")
+        else:
+            controller = Controller(self._settings)
+            plan = self._policy.plan(self._nothing_seen(0.0), controller.initial())
+        return controller, replace(plan, version=max(last_version, 0 if saved is None else saved.version) + 1)
+
+    def _save_state(self) -> None:
+        self._folder.replace(_STATE_FILE, json.dumps(self.controller.to_dict()).encode())
+
+    def _fault(self, kind: str, detail: str) -> None:
+        """Count a failure, put it on record, and warn the first time its kind occurs."""
+        self.faults[kind] += 1
+        if self.faults[kind] == 1:
+            log.warning("jettison: %s (further faults of this kind are only counted)", detail)
+        try:
+            self.ledger.fault(time.time(), kind, detail)
+        except Exception:
+            self.faults["ledger"] += 1
+
+    def _run(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)

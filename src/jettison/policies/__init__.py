@@ -1,0 +1,6 @@
+"""Policies: each turns statistics and a budget into a drop plan. One mechanism per file."""
+
+from jettison.policies.base import Policy
+from jettison.policies.uniform_drop import UniformDrop
+
+__all__ = ["Policy", "UniformDrop"]

@@ -1,0 +1,24 @@
+"""The contract of a policy. `checks.py` holds what every implementation must satisfy."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from jettison.plan import DropPlan
+from jettison.stats import Budget, Stats
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Decides *what* to drop; the controller has decided when and how much.
+
+    An implementation is pure: the same statistics and budget give the same plan. It reads no clock, draws no global
+    random number and knows no backend.
+    """
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        """Spend `budget` on the drop points that `stats` names.
+
+        The version of the returned plan is 0; whoever publishes it numbers it.
+        """
+        ...

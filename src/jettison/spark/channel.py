@@ -1,0 +1,116 @@
+"""Carries the current plan into every micro-batch of a running query.
+
+A one-row DataFrame over the plan file, used as a scalar subquery, is evaluated anew for every micro-batch: the plan
+changes without a restart, at the cost of one tiny job a batch, and all tasks of a batch see the same version. The
+subquery itself observes which version it read, off the row path, so that progress events tell it.
+
+Whatever is wrong with the file (missing, damaged, too long, expired), the subquery's fields come out null, and the
+guard reads null as "keep everything".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jettison import plan_file
+from jettison.errors import Unsupported, explain
+from jettison.plan import DropPlan
+from jettison.storage import Folder
+
+PLAN_FILE = "plan"
+
+
+class Channel:
+    """Publishes plans to a file and reads them back natively inside the query.
+
+    Parameters
+    ----------
+    folder
+        Where the plan lies; driver and executors must both reach it.
+    lease_s
+        How long a published plan is obeyed unless it is published again.
+    size
+        Fixed size of the file in bytes.
+    """
+
+    def __init__(self, folder: Folder, *, lease_s: float, size: int = plan_file.DEFAULT_SIZE) -> None:
+        self.lease_s = lease_s
+        self._folder = folder
+        self._size = size
+
+    def publish(self, plan: DropPlan) -> None:
+        """Replace the plan in force. Raises `PlanTooLarge` and leaves the old plan if the new one does not fit."""
+        valid_until_ms = int((time.time() + self.lease_s) * 1000)
+        self._folder.replace(PLAN_FILE, plan_file.encode(plan, valid_until_ms=valid_until_ms, size=self._size))
+
+    def prepare(self) -> None:
+        """Make sure that a file of the right size is there: Spark looks at its length when the query is built."""
+        content = self._folder.read(PLAN_FILE)
+        if content is None or len(content) != self._size:
+            self.publish(DropPlan(0, cause="not started"))
+
+    def published(self) -> DropPlan | None:
+        """The plan on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
+        content = self._folder.read(PLAN_FILE)
+        return None if content is None else plan_file.decode(content)
+
+    def read_cost_s(self, spark: SparkSession) -> float:
+        """Time of one plan read. Raises `Unsupported` unless Spark reads what this process has written."""
+        path = f"{self._folder.uri}/{PLAN_FILE}"
+        best = float("inf")
+        for _ in range(2):  # the first read pays for compiling the job
+            started = time.perf_counter()
+            rows = self._text(spark).collect()
+            best = min(best, time.perf_counter() - started)
+        if [row.value.encode() for row in rows] != [self._folder.read(PLAN_FILE)]:
+            raise Unsupported(
+                explain(
+                    "Spark must read the plan that this process writes",
+                    f"other content through Spark than here for {path!r}",
+                    hint="put the checkpoint on a filesystem that this process, the driver and the executors share",
+                )
+            )
+        return best
+
+    def subquery(self, spark: SparkSession, point: str, fields: Mapping[str, Column], *, metric: str) -> Column:
+        """A struct column with `fields`, computed from the plan once a micro-batch; null where no plan is valid.
+
+        `fields` are expressions over the setting of the drop point `point`. Use the returned column as often as you
+        like: equal subqueries are executed once. The version that was read appears as `metric` among the query's
+        observed metrics.
+        """
+        version = F.max("version").alias("version")
+        valid = self._valid(self._parsed(spark, point)).observe(metric, version)
+        return valid.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
+
+    def _text(self, spark: SparkSession) -> DataFrame:
+        reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
+        return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
+
+    def _parsed(self, spark: SparkSession, point: str) -> DataFrame:
+        text = F.rtrim(F.col("value"))
+        start_of_body = F.lit(plan_file.CHECKSUM_DIGITS + 2)
+        body = F.substring(text, start_of_body, F.length(text))
+        checksum = F.substring(text, F.lit(1), F.lit(plan_file.CHECKSUM_DIGITS))
+        whole = F.crc32(body.cast("binary")) == checksum.try_cast("bigint")
+        return self._text(spark).where(whole).select(F.from_json(body, _schema(point)).alias("plan")).select("plan.*")
+
+    def _valid(self, parsed: DataFrame) -> DataFrame:
+        now_ms = F.unix_millis(F.current_timestamp())
+        return parsed.where(F.col("version").isNotNull() & (F.col("valid_until_ms") > now_ms))
+
+
+def _schema(point: str) -> str:
+    setting = "struct<keep_fraction: double, late_keep_fraction: double, late_after_s: double>"
+    return f"version bigint, valid_until_ms bigint, points struct<`{point}`: {setting}>"
+
+
+def version_read(observed: Mapping[str, Any], metric: str) -> int | None:
+    """Version of the plan that a micro-batch ran under, from its observed metrics; `None` if it read no valid plan."""
+    row = observed.get(metric)
+    return None if row is None or row["version"] is None else int(row["version"])

@@ -1,0 +1,103 @@
+"""Turns Spark's progress events into batch reports for the pilot. Asynchronous: it never blocks the query."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+
+from jettison.pilot import BatchReport, Pilot
+from jettison.spark.channel import version_read
+from jettison.spark.guard import DropPoint
+
+
+class ProgressListener(StreamingQueryListener):
+    """Feeds the events of one query run to its pilot; those of other queries are ignored.
+
+    Events that come before the run is known (`bind`) wait until it is.
+    """
+
+    def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], on_end: Callable[[], None]) -> None:
+        super().__init__()
+        self._pilot = pilot
+        self._points = points
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._run_id: str | None = None
+        self._early: list[tuple[str, Callable[[], None]]] = []
+
+    def bind(self, run_id: str) -> None:
+        """Name the run to listen to."""
+        with self._lock:
+            self._run_id = run_id
+            early, self._early = self._early, []
+        for of_run, action in early:
+            if of_run == run_id:
+                action()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to do: `bind` follows."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """A micro-batch has ended."""
+        progress = event.progress
+        self._dispatch(str(progress.runId), lambda: self._pilot.batch(report_of(progress, self._points)))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """The source had nothing to offer for a while."""
+        now_s = _epoch_s(event.timestamp)
+        self._dispatch(str(event.runId), lambda: self._pilot.idle(now_s))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """The query has ended, for whatever reason."""
+        error = event.exception
+
+        def finish() -> None:
+            self._pilot.close(error=error)
+            self._on_end()
+
+        self._dispatch(str(event.runId), finish)
+
+    def _dispatch(self, run_id: str, action: Callable[[], None]) -> None:
+        with self._lock:
+            if self._run_id is None:
+                self._early.append((run_id, action))
+                return
+            ours = run_id == self._run_id
+        if ours:
+            action()
+
+
+def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -> BatchReport:
+    """What one progress event says about the drop points."""
+    observed: dict[str, Any] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+    rows = {point.name: observed[point.metric] for point in points if point.metric in observed}
+    versions = [version_read(observed, point.plan_metric) for point in points]
+    oldest = [row["oldest_us"] for row in rows.values() if row.get("oldest_us") is not None]
+    newest = [row["newest_us"] for row in rows.values() if row.get("newest_us") is not None]
+    return BatchReport(
+        run_id=str(progress.runId),
+        batch_id=progress.batchId,
+        started_s=_epoch_s(progress.timestamp),
+        duration_s=progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3,
+        input_rows=progress.numInputRows,
+        plan_version=None if None in versions else min(v for v in versions if v is not None),
+        seen={name: row["seen"] for name, row in rows.items() if "seen" in row},
+        kept={name: row["kept"] for name, row in rows.items()},
+        oldest_arrival_s=min(oldest) / 1e6 if oldest else None,
+        newest_arrival_s=max(newest) / 1e6 if newest else None,
+    )
+
+
+def _epoch_s(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone(UTC).timestamp()

@@ -1,0 +1,262 @@
+"""The public face of Jettison on Spark: guard a stream, start its query, see how it is doing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from jettison import plan_file
+from jettison.control import ControlSettings, row_cap
+from jettison.durations import Duration, seconds
+from jettison.errors import InvalidInput, InvalidSetting, Unsupported, explain
+from jettison.ledger import Ledger
+from jettison.pilot import BatchReport, Pilot
+from jettison.policies import Policy, UniformDrop
+from jettison.spark import validate
+from jettison.spark.channel import Channel
+from jettison.spark.guard import DropPoint, guarded, plan_fields
+from jettison.spark.listener import ProgressListener
+from jettison.spark.metrics import FilterCounts
+from jettison.status import Status
+from jettison.storage import Folder
+
+Accounting = Literal["auto", "metrics", "observe"]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Shedder:
+    """Holds the row latency of one streaming query under a bound by dropping rows at its guards.
+
+    While the query keeps up, nothing is dropped. When more arrives than it can process, the guards keep as large a
+    share as the bound allows, and every row carries its weight. Changing the share needs no restart. If anything of
+    Jettison fails, every row is kept.
+
+    Parameters
+    ----------
+    latency
+        Bound on row latency, from arrival at the source to the commit of its micro-batch: `"3 seconds"`.
+    checkpoint
+        The query's checkpoint location. The plan, the controller's state and the ledger live in `jettison/` under it.
+    policy
+        What to drop; `UniformDrop()` if not given.
+    dry_run
+        Decide and count, but drop nothing.
+    accounting
+        How rows are counted: `"metrics"` reads the counts that Spark's filters keep anyway, through the driver's web
+        interface, and costs nothing on the row path; `"observe"` needs no web interface but costs some 30 to 80 ns a
+        row; `"auto"` takes the first where there is a web interface.
+    control
+        Finer settings of the controller; its bound is `latency`.
+    plan_lease
+        A plan is obeyed for this long after its controller last gave a sign of life.
+    plan_size
+        Fixed size of the plan file in bytes.
+    """
+
+    def __init__(
+        self,
+        *,
+        latency: Duration,
+        checkpoint: str | Path,
+        policy: Policy | None = None,
+        dry_run: bool = False,
+        accounting: Accounting = "auto",
+        control: Mapping[str, Any] | None = None,
+        plan_lease: Duration = "30 seconds",
+        plan_size: int = plan_file.DEFAULT_SIZE,
+    ) -> None:
+        self.latency_bound_s = seconds(latency, name="latency")
+        self.policy: Policy = UniformDrop() if policy is None else policy
+        if not isinstance(self.policy, Policy):
+            raise InvalidInput(explain("`policy` must have a method `plan(stats, budget)`", repr(policy)))
+        if accounting not in ("auto", "metrics", "observe"):
+            raise InvalidSetting(explain("`accounting` must be 'auto', 'metrics' or 'observe'", repr(accounting)))
+        self._settings = ControlSettings(latency_bound_s=self.latency_bound_s, **(control or {}))
+        self._checkpoint = Folder(checkpoint)
+        self._folder = self._checkpoint / "jettison"
+        self._dry_run = dry_run
+        self._accounting = accounting
+        self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=plan_size)
+        self._points: dict[str, DropPoint] = {}
+        self._spark: SparkSession | None = None
+        self._plan_read_s = 0.0
+        self._pilot: Pilot | None = None
+
+    def guard(
+        self,
+        rows: DataFrame,
+        *,
+        id: str | Sequence[str],
+        arrival: str | None = None,
+        protect: Column | str | None = None,
+        name: str | None = None,
+    ) -> DataFrame:
+        """Return `rows` with a drop point on it and the column `jt_weight` added.
+
+        Put it as close to the source as you can: what is dropped here costs nothing further on.
+
+        Parameters
+        ----------
+        rows
+            A streaming DataFrame.
+        id
+            Columns that identify a row, such as `["partition", "offset"]`. Rows equal in all of them share one fate.
+        arrival
+            Timestamp column of the arrival at the source. With it latency is measured from the rows themselves, and
+            a backlog is thinned first; without it latency is inferred from trigger times.
+        protect
+            Predicate of rows that are never dropped.
+        name
+            Name of the drop point in plans and the ledger.
+        """
+        if self._pilot is not None:
+            raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
+        validate.streaming(rows)
+        point = DropPoint(
+            name=self._new_name(name),
+            id=validate.identity(rows, id),
+            arrival=None if arrival is None else validate.timestamp(rows, arrival),
+            protect=F.expr(protect) if isinstance(protect, str) else protect,
+            dry_run=self._dry_run,
+            observed=self._dry_run or not self._counts_by_metrics(rows.sparkSession),
+        )
+        self._connect(rows.sparkSession)
+        plan = self._channel.subquery(rows.sparkSession, point.name, plan_fields(point.name), metric=point.plan_metric)
+        self._points[point.name] = point
+        return guarded(rows, point, plan)
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the query of `writer` with this shedder's checkpoint, and begin to control it."""
+        if self._spark is None or not self._points:
+            raise InvalidSetting("`start` needs a guarded stream. Hint: call `shedder.guard(...)` on its source first.")
+        if self._pilot is not None:
+            raise InvalidSetting("this Shedder has started a query already. Hint: use one Shedder a query.")
+        if not (hasattr(writer, "option") and hasattr(writer, "start")):
+            raise InvalidInput(explain("`writer` must be a DataStreamWriter", repr(writer), hint="pass df.writeStream"))
+        ledger = Ledger.open(self._folder / "ledger")
+        pilot = Pilot(
+            tuple(self._points),
+            self.policy,
+            self._settings,
+            self._channel,
+            self._folder,
+            ledger,
+            self._exact_counts(),
+            protected=frozenset(name for name, point in self._points.items() if point.protect is not None),
+        )
+        self._refuse_impossible_bound(pilot)
+        self._pilot = pilot
+        return self._launch(writer, pilot)
+
+    def status(self) -> Status:
+        """How the query is doing right now."""
+        if self._pilot is None:
+            raise InvalidSetting("there is no status before `start`. Hint: call `shedder.start(writer)` first.")
+        plan, tally = self._pilot.plan, self._pilot.tally
+        shedding = any(setting.keep_fraction < 1.0 for setting in plan.points.values())
+        return Status(
+            mode="dry run" if self._dry_run else "shedding" if shedding else "keeping everything",
+            keep_fraction={
+                name: plan.points[name].keep_fraction if name in plan.points else 1.0 for name in self._points
+            },
+            plan_version=plan.version,
+            cause=plan.cause,
+            latency_s=tally.last_latency_s,
+            latency_bound_s=self.latency_bound_s,
+            batches=tally.batches,
+            rows_seen=tally.seen,
+            rows_kept=tally.kept,
+            faults=dict(self._pilot.faults),
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The query's ledger, to read while it runs or afterwards."""
+        return Ledger(self._folder / "ledger")
+
+    def row_cap(self, peak_rows_per_s: float) -> int:
+        """Rows a micro-batch should take at most, for the source's own cap such as `maxOffsetsPerTrigger`.
+
+        Arrivals up to `peak_rows_per_s` are shed to hold the bound; beyond it the source delays them, so that one
+        huge batch cannot break the bound for everything that follows.
+        """
+        return row_cap(peak_rows_per_s, self.latency_bound_s)
+
+    def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
+        assert self._spark is not None
+        streams = self._spark.streams
+        listener = ProgressListener(
+            pilot, tuple(self._points.values()), on_end=lambda: streams.removeListener(listener)
+        )
+        pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
+        streams.addListener(listener)
+        try:
+            query = writer.option("checkpointLocation", self._checkpoint.uri).start()
+        except BaseException:
+            streams.removeListener(listener)
+            pilot.close(error="the query did not start")
+            self._pilot = None
+            raise
+        listener.bind(str(query.runId))
+        return query
+
+    def _new_name(self, name: str | None) -> str:
+        if name is None:
+            return "rows" if not self._points else f"rows{len(self._points) + 1}"
+        if not _NAME.fullmatch(name):
+            raise InvalidSetting(explain("`name` must be letters, digits and underscores", repr(name)))
+        if name in self._points:
+            raise InvalidSetting(explain("each drop point needs a `name` of its own", f"{name!r} twice"))
+        return name
+
+    def _connect(self, spark: SparkSession) -> None:
+        """Make sure that the plan file exists and that Spark sees what this process writes."""
+        if self._spark is None:
+            self._channel.prepare()
+            self._plan_read_s = self._channel.read_cost_s(spark)
+            self._spark = spark
+
+    def _counts_by_metrics(self, spark: SparkSession) -> bool:
+        available = validate.web_interface(spark) is not None
+        if self._accounting == "metrics" and not available:
+            raise Unsupported(
+                explain(
+                    "accounting='metrics' needs the driver's web interface",
+                    "a session without one (spark.ui.enabled=false, or Spark Connect)",
+                    hint="pass accounting='observe'",
+                )
+            )
+        return available and self._accounting != "observe"
+
+    def _exact_counts(self) -> Any:
+        points = [point for point in self._points.values() if not point.observed]
+        if not points or self._spark is None:
+            return None
+        url = validate.web_interface(self._spark)
+        assert url is not None
+        counts = FilterCounts(url, self._spark.sparkContext.applicationId)
+        marks = [mark for point in points for mark in (point.seen_mark, point.kept_mark)]
+
+        def of(report: BatchReport) -> dict[str, tuple[int, int]]:
+            found = counts.of_batch(report.run_id, report.batch_id, marks)
+            return {point.name: (found[point.seen_mark], found[point.kept_mark]) for point in points}
+
+        return of
+
+    def _refuse_impossible_bound(self, pilot: Pilot) -> None:
+        fixed_s = max(self._plan_read_s, pilot.controller.model.fixed_s)
+        if self.latency_bound_s <= fixed_s:
+            raise InvalidSetting(
+                explain(
+                    f"`latency` must exceed the fixed cost of one trigger, here at least {fixed_s:.2g} s",
+                    f"{self.latency_bound_s:g} s",
+                    hint="raise the bound; a micro-batch without a single row takes that long",
+                )
+            )

@@ -1,0 +1,71 @@
+"""Checks of what users pass to the Spark backend: refused before anything starts, with a way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import MapType, TimestampNTZType, TimestampType
+
+from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, explain
+
+
+def streaming(rows: object) -> None:
+    """`rows` must be a streaming DataFrame."""
+    if not hasattr(rows, "isStreaming"):
+        raise InvalidInput(explain("`rows` must be a streaming DataFrame", repr(rows), hint="use spark.readStream"))
+    if not rows.isStreaming:
+        raise InvalidInput(
+            explain("`rows` must be a streaming DataFrame", "a batch DataFrame", hint="read it with spark.readStream")
+        )
+
+
+def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
+    names = (id,) if isinstance(id, str) else tuple(id)
+    if not names:
+        raise InvalidSetting(
+            explain(
+                "`id` must name the columns that identify a row",
+                "none",
+                hint="for Kafka pass id=['partition', 'offset']",
+            )
+        )
+    for name in names:
+        present(rows, name, "id")
+        if isinstance(rows.schema[name].dataType, MapType):
+            raise InvalidSetting(
+                explain("`id` must name columns that can be hashed", f"the map {name!r}", hint="use one of its values")
+            )
+    return names
+
+
+def timestamp(rows: DataFrame, name: str) -> str:
+    """Name of a timestamp column of `rows`."""
+    present(rows, name, "arrival")
+    kind = rows.schema[name].dataType
+    if not isinstance(kind, (TimestampType, TimestampNTZType)):
+        raise InvalidSetting(
+            explain("`arrival` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
+        )
+    return name
+
+
+def present(rows: DataFrame, name: str, argument: str) -> None:
+    """`rows` must have a top-level column `name`."""
+    if name not in rows.columns:
+        near = difflib.get_close_matches(name, rows.columns, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "select the column before the guard"
+        columns = ", ".join(rows.columns)
+        raise MissingColumn(
+            explain(f"`{argument}` must name a column of the stream ({columns})", repr(name), hint=hint)
+        )
+
+
+def web_interface(spark: SparkSession) -> str | None:
+    """Address of the driver's web interface; `None` where it is switched off or the session is a Connect one."""
+    try:
+        return spark.sparkContext.uiWebUrl
+    except (AttributeError, NotImplementedError):  # Spark Connect has no SparkContext
+        return None

@@ -1,0 +1,100 @@
+"""What a backend saw in one micro-batch: the only thing that policies and the controller know of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class PointStats:
+    """Rows that reached one drop point and rows that it let through.
+
+    Parameters
+    ----------
+    seen, kept
+        Rows in, rows out. In a dry run `kept` counts the rows that would have been kept.
+    protected_share
+        Share of the rows seen that no plan may drop, as far as the backend knows.
+    exact
+        False where `kept` is only expected from the setting, because the count was not to be had.
+    """
+
+    seen: int
+    kept: int
+    protected_share: float = 0.0
+    exact: bool = True
+
+    @property
+    def dropped(self) -> int:
+        """Rows that the drop point removed."""
+        return self.seen - self.kept
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """One micro-batch as its backend saw it. Times are seconds since the epoch.
+
+    Parameters
+    ----------
+    batch_id
+        Number of the micro-batch, unique over the life of the checkpoint.
+    started_s
+        When the trigger fired: rows that had arrived by then are in this batch, unless a cap on rows left some behind.
+    duration_s
+        From the trigger to the commit.
+    points
+        Rows seen and kept by name of the drop point.
+    plan_version
+        Version of the plan that the batch ran under; `None` when the plan could not be read and all rows were kept.
+    oldest_arrival_s, newest_arrival_s
+        First and last arrival among the rows; `None` where the backend does not observe arrivals.
+    """
+
+    batch_id: int
+    started_s: float
+    duration_s: float
+    points: Mapping[str, PointStats] = field(default_factory=dict)
+    plan_version: int | None = None
+    oldest_arrival_s: float | None = None
+    newest_arrival_s: float | None = None
+
+    @property
+    def committed_s(self) -> float:
+        """When the batch's results became visible."""
+        return self.started_s + self.duration_s
+
+    @property
+    def seen(self) -> int:
+        """Rows that reached the drop points."""
+        return sum(point.seen for point in self.points.values())
+
+    @property
+    def kept(self) -> int:
+        """Rows that the drop points let through to the query's own work."""
+        return sum(point.kept for point in self.points.values())
+
+    @property
+    def worst_latency_s(self) -> float | None:
+        """Latency of the row that waited longest, where arrivals are observed."""
+        return None if self.oldest_arrival_s is None else self.committed_s - self.oldest_arrival_s
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much the next micro-batches may process: the controller's answer, which a policy spends.
+
+    Parameters
+    ----------
+    keep_fraction
+        Share of the rows seen that may be processed, over all drop points, protected rows included.
+    late_keep_fraction, late_after_s
+        The same for rows that are older than `late_after_s` when their batch starts.
+    cause
+        In words, why the budget is what it is.
+    """
+
+    keep_fraction: float
+    late_keep_fraction: float
+    late_after_s: float
+    cause: str

@@ -1,0 +1,116 @@
+"""A folder on any filesystem that Spark and this process both reach, with atomic replacement and appending.
+
+The plan, the controller's state and the ledger live beside the checkpoint, wherever that is: a local disk, HDFS or
+an object store. Files are reached through `pyarrow.fs`, because Spark offers no public way to do it from Python.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from jettison.errors import Unsupported, explain
+
+# Hadoop's name for a scheme, and the name under which pyarrow knows it.
+_PYARROW_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss", "abfs": "abfs"}
+_OBJECT_STORES = ("s3", "gcs", "gs", "abfs", "abfss", "py")
+
+
+class Folder:
+    """A folder named by a path or URI.
+
+    `replace` is atomic: a reader sees the old content or the new, never a mixture. `append` adds whole records only.
+
+    Parameters
+    ----------
+    uri
+        A local path (relative ones are taken from the working directory) or a URI such as `hdfs://host/path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Folder(tempfile.mkdtemp()) / "jettison"
+    >>> folder.replace("plan.json", b"{}")
+    >>> folder.read("plan.json"), folder.read("missing.json")
+    (b'{}', None)
+    """
+
+    def __init__(self, uri: str | Path) -> None:
+        text = str(uri)
+        scheme = urlsplit(text).scheme
+        if len(scheme) <= 1 or scheme == "file":  # a single letter is a Windows drive
+            path = Path(urlsplit(text).path if scheme == "file" else text).absolute()
+            self.uri = path.as_uri() if scheme == "file" else str(path)
+            self._filesystem, self._path = fs.LocalFileSystem(), str(path)
+        else:
+            self.uri = text.rstrip("/")
+            self._filesystem, self._path = _remote(self.uri, scheme)
+
+    def __truediv__(self, name: str) -> Folder:
+        child = object.__new__(Folder)
+        child.uri = f"{self.uri}/{name}"
+        child._filesystem, child._path = self._filesystem, f"{self._path}/{name}"
+        return child
+
+    def __repr__(self) -> str:
+        return f"Folder({self.uri!r})"
+
+    def read(self, name: str) -> bytes | None:
+        """Content of a file, or `None` where there is no such file."""
+        try:
+            with self._filesystem.open_input_stream(f"{self._path}/{name}") as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file so that readers see the old content or the new one."""
+        self._filesystem.create_dir(self._path, recursive=True)
+        target = f"{self._path}/{name}"
+        if self._filesystem.type_name in _OBJECT_STORES:
+            self._write(target, content)  # a put is atomic there, and a rename would copy
+            return
+        temporary = f"{self._path}/.{name}.{uuid.uuid4().hex}"
+        self._write(temporary, content)
+        self._filesystem.move(temporary, target)
+
+    def append(self, name: str, content: bytes) -> None:
+        """Add whole records to a file; where the filesystem cannot append, write a new file beside it."""
+        self._filesystem.create_dir(self._path, recursive=True)
+        try:
+            stream = self._filesystem.open_append_stream(f"{self._path}/{name}")
+        except NotImplementedError:
+            stem, suffix = os.path.splitext(name)
+            self._write(f"{self._path}/{stem}-{uuid.uuid4().hex}{suffix}", content)
+            return
+        with stream:
+            stream.write(content)
+
+    def names(self) -> list[str]:
+        """Names of the files in the folder, oldest first; empty where there is no such folder."""
+        selector = fs.FileSelector(self._path, allow_not_found=True)
+        found = [info for info in self._filesystem.get_file_info(selector) if info.type == fs.FileType.File]
+        return [info.base_name for info in sorted(found, key=lambda info: (info.mtime_ns or 0, info.base_name))]
+
+    def _write(self, path: str, content: bytes) -> None:
+        with self._filesystem.open_output_stream(path) as stream:
+            stream.write(content)
+
+
+def _remote(uri: str, scheme: str) -> tuple[fs.FileSystem, str]:
+    translated = _PYARROW_SCHEME.get(scheme, scheme) + uri[len(scheme) :]
+    try:
+        filesystem, path = fs.FileSystem.from_uri(translated)
+    except (ValueError, OSError, ImportError, NotImplementedError) as error:
+        raise Unsupported(
+            explain(
+                "the checkpoint must lie on a filesystem that this process can write",
+                f"{uri!r} ({error})",
+                hint="use a local path, hdfs, s3, gs or abfs, and give this process its credentials",
+            )
+        ) from error
+    return filesystem, path.rstrip("/")

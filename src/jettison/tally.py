@@ -1,0 +1,76 @@
+"""Running totals of a query, and what they teach about its drop points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jettison.plan import DropPlan
+from jettison.stats import Stats
+
+if TYPE_CHECKING:
+    from jettison.pilot import BatchReport
+
+_SMOOTHING = 0.5
+# Below this many rows a batch tells too little about shares.
+_ENOUGH_ROWS = 1000
+
+
+class Tally:
+    """Sums over all batches of this run, and two shares learned from exact counts.
+
+    The shares stand in for counts that have not arrived yet: which part of the query's input reaches each drop
+    point, and which part of that is protected.
+
+    Parameters
+    ----------
+    protected
+        Names of the drop points that have protected rows; at the others that share is 0.
+    """
+
+    def __init__(self, protected: frozenset[str] = frozenset()) -> None:
+        self._protected = protected
+        self.batches = 0
+        self.seen = 0
+        self.kept = 0
+        self.last: Stats | None = None
+        self.last_latency_s: float | None = None
+        self._latency_by_batch: dict[int, float | None] = {}
+        self._input_share: dict[str, float] = {}
+        self._protected_share: dict[str, float] = {}
+
+    def input_share(self, point: str, points: int) -> float:
+        """Part of the query's input rows that reach `point`; an even split until counts are known."""
+        return self._input_share.get(point, 1.0 / points)
+
+    def protected_share(self, point: str) -> float:
+        """Part of the rows at `point` that no plan may drop; 0 until rows have been dropped there."""
+        return self._protected_share.get(point, 0.0)
+
+    def batch(self, report: BatchReport, stats: Stats, latency_s: float | None) -> None:
+        """A batch has ended; its counts may still be expectations."""
+        self.last = stats
+        if latency_s is not None:
+            self.last_latency_s = latency_s
+        self._latency_by_batch[report.batch_id] = latency_s
+
+    def latency_of(self, batch_id: int) -> float | None:
+        """Worst row latency of a batch, handed out once."""
+        return self._latency_by_batch.pop(batch_id, None)
+
+    def exact(self, report: BatchReport, stats: Stats, in_force: DropPlan | None) -> None:
+        """The final counts of a batch."""
+        self.batches += 1
+        self.seen += stats.seen
+        self.kept += stats.kept
+        for name, point in stats.points.items():
+            if not point.exact or point.seen < _ENOUGH_ROWS:
+                continue
+            self._blend(self._input_share, name, point.seen / report.input_rows)
+            setting = in_force.points.get(name) if in_force else None
+            if name in self._protected and setting is not None and setting.keep_fraction < 0.95:
+                surplus = point.kept / point.seen - setting.keep_fraction
+                self._blend(self._protected_share, name, max(0.0, surplus / (1.0 - setting.keep_fraction)))
+
+    @staticmethod
+    def _blend(shares: dict[str, float], name: str, value: float) -> None:
+        shares[name] = value if name not in shares else shares[name] + _SMOOTHING * (value - shares[name])

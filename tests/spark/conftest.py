@@ -1,0 +1,79 @@
+"""One Spark session for all tests that need one, and small streams to guard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("jettison-tests")
+        # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
+        .config("spark.sql.shuffle.partitions", "2")
+        # The exact row counts come from the driver's web interface; port 0 lets two test runs share a machine.
+        .config("spark.ui.enabled", "true")
+        .config("spark.ui.port", "0")
+        .config("spark.ui.showConsoleProgress", "false")
+        # Nothing here is to be reached from outside this machine.
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        # Keep metastore and warehouse out of the source tree.
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        # Timestamps in the tests are written in UTC.
+        .config("spark.sql.session.timeZone", "UTC")
+        # Idle queries report after 1 s instead of 10, so that tests of a source that stops need not wait.
+        .config("spark.sql.streaming.noDataProgressEventInterval", "1000")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+class Source:
+    """A stream of JSON rows fed file by file: each `land` is one file and, with one file a trigger, one batch."""
+
+    SCHEMA = "id long, key string, value double, vip boolean, at timestamp"
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self.folder = folder
+        self._files = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def land(self, rows: list[dict[str, object]]) -> None:
+        temporary = self.folder / f".{self._files:05d}"
+        temporary.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        temporary.rename(self.folder / f"{self._files:05d}.json")
+        self._files += 1
+
+    def stream(self, **options: object) -> DataFrame:
+        reader = self._spark.readStream.schema(self.SCHEMA).option("maxFilesPerTrigger", 1)
+        for name, value in options.items():
+            reader = reader.option(name, str(value))
+        return reader.json(str(self.folder))
+
+
+@pytest.fixture
+def source(spark: SparkSession, tmp_path: Path) -> Source:
+    return Source(spark, tmp_path / "in")
+
+
+@pytest.fixture
+def numbered() -> Callable[[int, int], list[dict[str, object]]]:
+    """Rows with sequential ids."""
+
+    def rows(start: int, stop: int) -> list[dict[str, object]]:
+        return [
+            {"id": i, "key": f"k{i % 7}", "value": float(i % 100), "vip": i % 50 == 0, "at": "2026-01-01T00:00:00Z"}
+            for i in range(start, stop)
+        ]
+
+    return rows
