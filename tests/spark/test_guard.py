@@ -1,0 +1,159 @@
+"""What a guarded DataFrame keeps, and what its plan is made of."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import jettison as jt
+from jettison.plan import DropPlan, RandomDrop
+from jettison.spark.channel import Channel
+from jettison.spark.guard import DropPoint, guarded, plan_fields
+from jettison.storage import Folder
+
+
+@pytest.fixture
+def keep(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
+    """Guard a *batch* DataFrame under a plan: the same native columns, without the machinery of a query."""
+    channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
+
+    def run(rows: DataFrame, setting: RandomDrop, id: tuple[str, ...] = ("id",), **point: object) -> DataFrame:
+        channel.publish(DropPlan(1, {"rows": setting}))
+        drop_point = DropPoint("rows", id, observed=False, **point)  # type: ignore[arg-type]
+        plan = channel.subquery(spark, "rows", plan_fields("rows"), metric=drop_point.plan_metric)
+        # Evaluated at once, because the next plan replaces the file that a lazy DataFrame would read.
+        return guarded(rows, drop_point, plan).localCheckpoint()
+
+    return run
+
+
+def ids(rows: DataFrame) -> set[int]:
+    return {row.id for row in rows.select("id").collect()}
+
+
+def within_sampling_error(kept: int, decisions: int, keep_fraction: float, *, rows_per_decision: int = 1) -> bool:
+    """Four standard deviations of a binomial: a correct guard fails once in 16,000 tests."""
+    deviation = math.sqrt(decisions * keep_fraction * (1 - keep_fraction)) * rows_per_decision
+    return abs(kept - decisions * rows_per_decision * keep_fraction) <= 4 * deviation
+
+
+@pytest.mark.parametrize("keep_fraction", [0.01, 0.3, 0.5, 0.97])
+@pytest.mark.parametrize(
+    "identity",
+    [
+        pytest.param("id", id="sequential ids"),
+        pytest.param("concat('ride number ', id)", id="string keys"),
+        pytest.param("id * 1048576", id="ids in large steps"),
+        pytest.param("timestamp_seconds(id)", id="timestamps"),
+    ],
+)
+def test_share_kept_is_within_sampling_error(
+    spark: SparkSession, keep: Callable[..., DataFrame], identity: str, keep_fraction: float
+) -> None:
+    rows = spark.range(100_000).select(F.expr(identity).alias("id"))
+    assert within_sampling_error(keep(rows, RandomDrop(keep_fraction)).count(), 100_000, keep_fraction)
+
+
+def test_rows_with_the_same_identity_share_one_fate(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    rows = spark.range(50_000).select((F.col("id") % 5_000).alias("id"))
+    kept = keep(rows, RandomDrop(0.3))
+    assert {row["count"] for row in kept.groupBy("id").count().collect()} == {10}
+    assert within_sampling_error(kept.count(), 5_000, 0.3, rows_per_decision=10)
+
+
+def test_a_lower_fraction_keeps_a_subset(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    rows = spark.range(20_000)
+    kept = [ids(keep(rows, RandomDrop(fraction))) for fraction in (0.0, 0.1, 0.3, 0.7, 0.9999, 1.0)]
+    assert all(lower <= higher for lower, higher in itertools.pairwise(kept))
+    assert len(kept[0]) == 0
+    assert len(kept[-1]) == 20_000
+
+
+def test_the_same_rows_are_kept_whatever_the_partitioning(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    # A retried task, and a replayed batch that is split differently, must decide alike.
+    rows = spark.range(20_000)
+    once = ids(keep(rows.repartition(1), RandomDrop(0.4)))
+    assert once == ids(keep(rows.repartition(7, F.rand()), RandomDrop(0.4)))
+
+
+def test_weights_are_the_inverse_of_the_probability(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    kept = keep(spark.range(1_000), RandomDrop(0.25))
+    assert {row.jt_weight for row in kept.collect()} == {4.0}
+    everything = keep(spark.range(1_000), RandomDrop())
+    assert {row.jt_weight for row in everything.collect()} == {1.0}
+
+
+def test_weights_multiply_along_a_path(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    once_guarded = spark.range(1_000).withColumn("jt_weight", F.lit(3.0))
+    assert {row.jt_weight for row in keep(once_guarded, RandomDrop(0.5)).collect()} == {6.0}
+
+
+def test_protected_rows_are_never_dropped_and_weigh_one(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    rows = spark.range(10_000).withColumn("vip", F.when(F.col("id") % 100 == 0, True).when(F.col("id") % 7 == 0, None))
+    kept = keep(rows, RandomDrop(0.05), protect=F.col("vip")).collect()
+    vips = [row for row in kept if row.vip]
+    assert len(vips) == 100
+    assert {row.jt_weight for row in vips} == {1.0}
+    assert {row.jt_weight for row in kept if not row.vip} == {20.0}
+    assert within_sampling_error(len(kept) - len(vips), 9_900, 0.05)
+
+
+def test_late_rows_are_thinned_harder(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:
+    age_s = F.when(F.col("id") % 2 == 0, 10).when(F.col("id") % 5 == 0, None).otherwise(0)
+    rows = spark.range(20_000).withColumn("at", F.timestamp_seconds(F.unix_timestamp(F.current_timestamp()) - age_s))
+    setting = RandomDrop(1.0, late_keep_fraction=0.1, late_after_s=5.0)
+    kept = keep(rows, setting, arrival="at").collect()
+    late = [row for row in kept if row.id % 2 == 0]
+    assert len(kept) - len(late) == 10_000  # fresh rows, and rows of unknown age
+    assert within_sampling_error(len(late), 10_000, 0.1)
+    assert {row.jt_weight for row in late} == {10.0}
+
+
+def test_two_drop_points_decide_independently(spark: SparkSession, tmp_path: Path) -> None:
+    channel = Channel(Folder(tmp_path), lease_s=60.0)
+    channel.publish(DropPlan(1, {"a": RandomDrop(0.5), "b": RandomDrop(0.5)}))
+    rows = spark.range(20_000).toDF("id")
+    for name in ("a", "b"):
+        point = DropPoint(name, ("id",), observed=False)
+        rows = guarded(rows, point, channel.subquery(spark, name, plan_fields(name), metric=name))
+    assert within_sampling_error(rows.count(), 20_000, 0.25)
+
+
+def explained(query: object) -> str:
+    captured = io.StringIO()
+    with contextlib.redirect_stdout(captured):
+        query.explain()  # type: ignore[attr-defined]
+    return captured.getvalue()
+
+
+@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+def test_a_guarded_query_has_no_python_operator_and_one_plan_read(
+    source, numbered, tmp_path: Path, accounting: str
+) -> None:
+    source.land(numbered(0, 100))
+    shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "checkpoint", accounting=accounting)
+    rows = shedder.guard(source.stream(), id="id", arrival="at", protect="vip")
+    query = shedder.start(rows.groupBy("key").count().writeStream.format("noop").outputMode("complete"))
+    query.processAllAvailable()
+    plan = explained(query)
+    query.stop()
+    assert "Filter" in plan
+    for operator in ("Python", "Pandas", "Arrow", "MapPartitions", "MapInArrow"):
+        assert operator not in plan
+    # Every other use of the plan reuses the one subquery that reads it.
+    assert plan.count("FileScan text") == 1
+
+
+def test_the_library_calls_no_private_api() -> None:
+    source_files = Path(jt.__file__).parent.rglob("*.py")
+    private = ("._jvm", "._jsc", "._jdf", "._jsparkSession", "._sc.", "._gateway", "_to_java", "java_gateway")
+    offenders = [(path.name, word) for path in source_files for word in private if word in path.read_text()]
+    assert offenders == []

@@ -1,0 +1,302 @@
+"""The shedder on live queries: plans without restarts, exact books, dry run, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import jettison as jt
+from jettison.errors import InvalidInput, InvalidSetting, JettisonError, MissingColumn, Unsupported
+from jettison.plan import DropPlan, RandomDrop
+from jettison.stats import Budget, Stats
+from jettison.storage import Folder
+
+
+class Fixed:
+    """A policy that keeps a set share, whatever the controller says."""
+
+    def __init__(self, keep_fraction: float) -> None:
+        self.keep_fraction = keep_fraction
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        points = {name: RandomDrop(self.keep_fraction) for name in stats.points}
+        return DropPlan(0, points, cause=f"told to keep {self.keep_fraction}")
+
+
+def start(shedder: jt.Shedder, rows: DataFrame, out: Path, *, id: str = "id", **guard: Any) -> Any:
+    kept = shedder.guard(rows, id=id, **guard)
+    return shedder.start(kept.writeStream.format("parquet").option("path", str(out)).outputMode("append"))
+
+
+def settled(condition: Callable[[], bool], *, within_s: float = 30.0) -> bool:
+    """Whether `condition` comes true: the books are kept on a thread of their own."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+@pytest.mark.parametrize("arrival", [None, "at"])
+def test_books_agree_with_source_and_sink(
+    spark: SparkSession, source, numbered, tmp_path: Path, accounting: str, arrival: str | None
+) -> None:
+    policy = Fixed(0.4)
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=policy, accounting=accounting)
+    # A filter of the user's before and after the guard must not confuse the counts.
+    rows = source.stream().where("id >= 100")
+    kept = shedder.guard(rows, id="id", arrival=arrival).where("value < 50")
+    query = shedder.start(kept.writeStream.format("parquet").option("path", str(tmp_path / "out")))
+    sizes = [700, 1, 1200, 300]
+    for batch in range(len(sizes)):
+        source.land(numbered(sum(sizes[:batch]), sum(sizes[: batch + 1])))
+        query.processAllAvailable()
+    assert settled(lambda: shedder.ledger.totals().batches >= len(sizes))
+    query.stop()
+    batches = {record["batch_id"]: record["points"]["rows"] for record in shedder.ledger.records("batch")}
+    assert [batches[batch]["seen"] for batch in range(len(sizes))] == [600, 1, 1200, 300]
+    assert all(point["seen"] == point["kept"] + point["dropped"] and point["exact"] for point in batches.values())
+    # The rows that should have been kept, decided again over the whole source in one batch query.
+    expected = expected_ids(spark, source, tmp_path, 0.4)
+    assert shedder.ledger.totals().kept == len(expected)
+    written = {row.id for row in spark.read.parquet(str(tmp_path / "out")).collect()}
+    assert written == {i for i in expected if i % 100 < 50}
+
+
+def expected_ids(spark: SparkSession, source, tmp_path: Path, keep_fraction: float) -> set[int]:
+    from jettison.spark.channel import Channel
+    from jettison.spark.guard import DropPoint, guarded, plan_fields
+
+    channel = Channel(Folder(tmp_path / "again"), lease_s=60.0)
+    channel.publish(DropPlan(1, {"rows": RandomDrop(keep_fraction)}))
+    plan = channel.subquery(spark, "rows", plan_fields("rows"), metric="again")
+    rows = spark.read.schema(source.SCHEMA).json(str(source.folder)).where("id >= 100")
+    return {row.id for row in guarded(rows, DropPoint("rows", ("id",), observed=False), plan).collect()}
+
+
+def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) -> None:
+    policy = Fixed(1.0)
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=policy)
+    query = start(shedder, source.stream(), tmp_path / "out")
+    run = query.runId
+    source.land(numbered(0, 1000))
+    query.processAllAvailable()
+    for batch, fraction in enumerate([0.0, 1.0], start=1):
+        policy.keep_fraction = fraction
+        # The next look at the query, here when it reports that it is idle, makes the plan.
+        assert settled(lambda wanted=fraction: shedder.status().keep_fraction == {"rows": wanted})
+        source.land(numbered(batch * 1000, batch * 1000 + 1000))
+        query.processAllAvailable()
+    assert settled(lambda: shedder.ledger.totals().batches >= 3)
+    kept = [record["points"]["rows"]["kept"] for record in shedder.ledger.records("batch")]
+    assert kept == [1000, 0, 1000]
+    assert query.runId == run
+    plans = list(shedder.ledger.records("plan"))
+    assert [plan["version"] for plan in plans] == [1, 2, 3]
+    assert all(plan["cause"] for plan in plans)
+    assert {record["plan_version"] for record in shedder.ledger.records("batch")} == {1, 2, 3}
+    query.stop()
+
+
+@pytest.mark.parametrize("fault", ["missing", "damaged", "truncated", "oversized", "expired"])
+def test_a_plan_that_cannot_be_used_keeps_everything_and_says_so_once(
+    source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    lease = "1 second" if fault == "expired" else "1 minute"
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.0), plan_lease=lease)
+    query = start(shedder, source.stream(), tmp_path / "out")
+    file = tmp_path / "c" / "jettison" / "plan"
+    content = file.read_bytes()
+    pilot = shedder._pilot
+    assert pilot is not None
+    # The controller is dead: nobody renews or heals the plan.
+    pilot._publisher.publish = lambda plan: None  # type: ignore[method-assign]
+    if fault == "missing":
+        file.unlink()
+    elif fault == "expired":
+        time.sleep(1.5)
+    else:
+        spoilt = {"damaged": content.replace(b"0.0", b"0.5"), "truncated": content[:50], "oversized": content + content}
+        file.write_bytes(spoilt[fault])
+    with caplog.at_level(logging.WARNING, logger="jettison"):
+        for batch in range(2):
+            source.land(numbered(batch * 500, batch * 500 + 500))
+            query.processAllAvailable()
+        assert settled(lambda: shedder.ledger.totals().batches >= 2)
+    query.stop()
+    assert shedder.ledger.totals().kept == 1000
+    assert shedder.status().faults["plan"] == 2
+    assert len([record for record in caplog.records if "no valid plan" in record.message]) == 1
+
+
+def test_a_plan_too_large_keeps_everything(source, numbered, tmp_path: Path) -> None:
+    class Chatty(Fixed):
+        """Fits the file when the query starts, and never again."""
+
+        started = False
+
+        def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+            plan = DropPlan(0, {name: RandomDrop(0.0) for name in stats.points}, cause="x" * 10_000 * self.started)
+            self.started = True
+            return plan if plan.cause else super().plan(stats, budget)
+
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Chatty(0.1), plan_size=4096)
+    query = start(shedder, source.stream(), tmp_path / "out")
+    for batch in range(2):
+        source.land(numbered(batch * 500, batch * 500 + 500))
+        query.processAllAvailable()
+        assert settled(lambda batch=batch: shedder.ledger.totals().batches > batch)
+    query.stop()
+    kept = [record["points"]["rows"]["kept"] for record in shedder.ledger.records("batch")]
+    assert 0 < kept[0] < 150
+    assert kept[1] == 500
+    assert shedder.status().faults["controller"] >= 1
+
+
+def test_dry_run_decides_and_counts_but_drops_nothing(spark, source, numbered, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.3), dry_run=True)
+    query = start(shedder, source.stream(), tmp_path / "out")
+    source.land(numbered(0, 2000))
+    query.processAllAvailable()
+    assert settled(lambda: shedder.ledger.totals().batches >= 1)
+    query.stop()
+    written = spark.read.parquet(str(tmp_path / "out"))
+    assert written.count() == 2000
+    assert {row.jt_weight for row in written.select("jt_weight").distinct().collect()} == {1.0}
+    assert 450 < shedder.ledger.totals().kept < 750
+    assert shedder.status().mode == "dry run"
+
+
+def test_status_and_protected_rows(source, numbered, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.0))
+    query = start(shedder, source.stream(), tmp_path / "out", protect="vip", name="rides")
+    source.land(numbered(0, 1000))
+    query.processAllAvailable()
+    assert settled(lambda: shedder.status().batches >= 1)
+    status = shedder.status()
+    query.stop()
+    assert (status.mode, status.keep_fraction) == ("shedding", {"rides": 0.0})
+    assert (status.rows_seen, status.rows_kept, status.rows_dropped) == (1000, 20, 980)
+    assert status.latency_s is not None
+    assert "told to keep 0.0" in str(status)
+    assert status.faults == {}
+
+
+def test_a_source_that_stops_brings_everything_back(source, numbered, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")
+    query = start(shedder, source.stream(), tmp_path / "out")
+    source.land(numbered(0, 100))
+    query.processAllAvailable()
+    pilot = shedder._pilot
+    assert pilot is not None
+    pilot._put_in_force(DropPlan(99, {"rows": RandomDrop(0.1)}, cause="as if overloaded"), time.time())
+    assert settled(lambda: shedder.status().mode == "keeping everything")
+    query.stop()
+
+
+def test_threads_and_listener_end_with_the_query(spark, source, numbered, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")
+    query = start(shedder, source.stream(), tmp_path / "out")
+    source.land(numbered(0, 10))
+    query.processAllAvailable()
+    query.stop()
+    assert settled(lambda: any(True for _ in shedder.ledger.records("stop")))
+    assert settled(lambda: not any(thread.is_alive() for thread in shedder._pilot._threads))  # type: ignore[union-attr]
+
+
+def test_a_query_that_fails_to_start_leaves_the_shedder_usable(source, numbered, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")
+    rows = shedder.guard(source.stream(), id="id")
+    source.land(numbered(0, 10))
+    with pytest.raises(Exception, match="path"):
+        shedder.start(rows.writeStream.format("parquet"))
+    query = shedder.start(rows.writeStream.format("noop"))
+    query.processAllAvailable()
+    query.stop()
+
+
+class TestRefusals:
+    """Each error says what was expected, what came, and a way out, before anything starts."""
+
+    def shedder(self, tmp_path: Path, **settings: Any) -> jt.Shedder:
+        return jt.Shedder(**({"latency": "5 seconds", "checkpoint": tmp_path / "c"} | settings))
+
+    @pytest.mark.parametrize("latency", [-1, 0, "soon", "-3 seconds", float("nan"), None])
+    def test_bad_bound(self, tmp_path: Path, latency: Any) -> None:
+        with pytest.raises(InvalidSetting, match=r"`latency` must be a positive duration.*Hint"):
+            self.shedder(tmp_path, latency=latency)
+
+    def test_no_identity(self, source, tmp_path: Path) -> None:
+        with pytest.raises(InvalidSetting, match=r"identify a row, got none.*Hint"):
+            self.shedder(tmp_path).guard(source.stream(), id=[])
+
+    def test_missing_column(self, source, tmp_path: Path) -> None:
+        with pytest.raises(MissingColumn, match=r"`id` must name a column .*got 'ids'.*did you mean 'id'"):
+            self.shedder(tmp_path).guard(source.stream(), id="ids")
+        with pytest.raises(MissingColumn, match="`arrival` must name a column"):
+            self.shedder(tmp_path).guard(source.stream(), id="id", arrival="timestamp")
+
+    def test_arrival_that_is_no_timestamp(self, source, tmp_path: Path) -> None:
+        with pytest.raises(InvalidSetting, match=r"timestamp column, got 'value' of type double"):
+            self.shedder(tmp_path).guard(source.stream(), id="id", arrival="value")
+
+    def test_batch_dataframe(self, spark: SparkSession, tmp_path: Path) -> None:
+        with pytest.raises(InvalidInput, match="got a batch DataFrame"):
+            self.shedder(tmp_path).guard(spark.range(3).toDF("id"), id="id")
+        with pytest.raises(InvalidInput, match="got 3"):
+            self.shedder(tmp_path).guard(3, id="id")  # type: ignore[arg-type]
+
+    def test_map_as_identity(self, source, tmp_path: Path) -> None:
+        rows = source.stream().withColumn("m", F.create_map("key", "value"))
+        with pytest.raises(InvalidSetting, match="the map 'm'"):
+            self.shedder(tmp_path).guard(rows, id="m")
+
+    def test_bound_below_the_fixed_cost(self, source, tmp_path: Path) -> None:
+        shedder = self.shedder(tmp_path, latency="1 ms")
+        rows = shedder.guard(source.stream(), id="id")
+        with pytest.raises(InvalidSetting, match=r"exceed the fixed cost of one trigger.*got 0.001 s"):
+            shedder.start(rows.writeStream.format("noop"))
+
+    def test_start_without_guard_and_twice(self, source, tmp_path: Path) -> None:
+        shedder = self.shedder(tmp_path)
+        with pytest.raises(InvalidSetting, match="needs a guarded stream"):
+            shedder.start(source.stream().writeStream.format("noop"))
+        with pytest.raises(InvalidSetting, match="no status before"):
+            shedder.status()
+
+    def test_names(self, source, tmp_path: Path) -> None:
+        shedder = self.shedder(tmp_path)
+        shedder.guard(source.stream(), id="id", name="a")
+        with pytest.raises(InvalidSetting, match="'a' twice"):
+            shedder.guard(source.stream(), id="id", name="a")
+        with pytest.raises(InvalidSetting, match="letters, digits"):
+            shedder.guard(source.stream(), id="id", name="a.b")
+
+    def test_checkpoint_nobody_can_write(self, tmp_path: Path) -> None:
+        with pytest.raises(Unsupported, match="filesystem"):
+            self.shedder(tmp_path, checkpoint="gopher://host/checkpoint")
+
+    def test_wrong_settings(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidSetting, match="`accounting`"):
+            self.shedder(tmp_path, accounting="guess")
+        with pytest.raises(InvalidInput, match="`policy`"):
+            self.shedder(tmp_path, policy="uniform")
+        with pytest.raises((InvalidSetting, JettisonError)):
+            self.shedder(tmp_path, control={"headroom": 7})
+
+
+def test_the_plan_on_file_is_plain_json_behind_its_checksum(source, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c")
+    shedder.guard(source.stream(), id="id")
+    content = (tmp_path / "c" / "jettison" / "plan").read_text()
+    assert json.loads(content[11:])["version"] == 0
