@@ -8,6 +8,7 @@ records. No answer depends on it.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from jettison.stats import Stats
 from jettison.storage import Folder
 
 SCHEMA_VERSION = 1
+_RUN = re.compile(r"run-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,15 @@ class Ledger:
     def __init__(self, folder: Folder | str | Path, *, run: str = "") -> None:
         self._folder = folder if isinstance(folder, Folder) else Folder(folder)
         self._file = f"{run or 'reader'}.jsonl"
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._torn = False
         self._recorded = {record["batch_id"] for record in self.records("batch")}
 
     @classmethod
     def open(cls, folder: Folder) -> Ledger:
         """Open the ledger in `folder` for writing, in a new file after those of earlier runs."""
-        runs = sum(name.startswith("run-") for name in folder.names())
-        return cls(folder, run=f"run-{runs + 1:06d}")
+        runs = [int(match[1]) for name in folder.names() if (match := _RUN.match(name))]
+        return cls(folder, run=f"run-{max(runs, default=0) + 1:06d}")
 
     def start(self, at_s: float, **facts: Any) -> None:
         """Record that a run of the query began."""
@@ -74,25 +77,24 @@ class Ledger:
 
     def batch(self, stats: Stats, *, latency_s: float | None) -> bool:
         """Record one micro-batch; return whether it was new to the ledger."""
+        record = {
+            "record": "batch",
+            "at_s": stats.committed_s,
+            "batch_id": stats.batch_id,
+            "plan_version": stats.plan_version,
+            "started_s": stats.started_s,
+            "duration_s": stats.duration_s,
+            "latency_s": latency_s,
+            "points": {
+                name: {"seen": p.seen, "kept": p.kept, "dropped": p.dropped, "exact": p.exact}
+                for name, p in stats.points.items()
+            },
+        }
         with self._lock:
             if stats.batch_id in self._recorded:
                 return False
+            self._append(record)
             self._recorded.add(stats.batch_id)
-        self._append(
-            {
-                "record": "batch",
-                "at_s": stats.committed_s,
-                "batch_id": stats.batch_id,
-                "plan_version": stats.plan_version,
-                "started_s": stats.started_s,
-                "duration_s": stats.duration_s,
-                "latency_s": latency_s,
-                "points": {
-                    name: {"seen": p.seen, "kept": p.kept, "dropped": p.dropped, "exact": p.exact}
-                    for name, p in stats.points.items()
-                },
-            }
-        )
         return True
 
     def fault(self, at_s: float, kind: str, detail: str) -> None:
@@ -124,14 +126,24 @@ class Ledger:
     def _append(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, allow_nan=False) + "\n"
         with self._lock:
-            self._folder.append(self._file, line.encode())
+            # A write that failed may have left part of a line behind; the next record must not be joined to it.
+            start = "\n" if self._torn else ""
+            self._torn = True
+            self._folder.append(self._file, (start + line).encode())
+            self._torn = False
 
 
 def _parse(content: bytes) -> Iterator[dict[str, Any]]:
-    # A line that a killed driver left half written has no newline; it was never a record.
+    # A line that a killed driver left half written has no newline; it was never a record. Nor was one that a full
+    # disk cut short: it must not make the rest unreadable, and a batch lost that way appears in `gaps`.
     whole, _, _ = content.rpartition(b"\n")
     for line in whole.splitlines():
-        yield json.loads(line)
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and "record" in record:
+            yield record
 
 
 def _total(batches: Mapping[int, Mapping[str, Mapping[str, int]]], field: str) -> int:

@@ -31,6 +31,7 @@ log = logging.getLogger("jettison")
 
 _STATE_FILE = "controller.json"
 _FINISHED = None
+_RESTORED = "restored after a restart: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,15 @@ class Pilot:
         self.faults: Counter[str] = Counter()
         self.tally = Tally(protected)
         self.controller, self.plan = self._restore()
+        self._last_version = self.plan.version - 1
 
     def start(self, **facts: Any) -> None:
         """Put the first plan in force and begin to renew it."""
         now_s = time.time()
-        self.ledger.start(now_s, latency_bound_s=self._settings.latency_bound_s, points=list(self._points), **facts)
-        self._put_in_force(self.plan, now_s)
+        bound_s, points = self._settings.latency_bound_s, list(self._points)
+        restored = self.plan.cause.startswith(_RESTORED)
+        self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
+        self._attempt(lambda: self._put_in_force(self.plan, now_s))
         self._run(self._keep_books, "jettison-ledger")
         self._run(self._renew_lease, "jettison-lease")
 
@@ -144,7 +148,7 @@ class Pilot:
     def idle(self, now_s: float) -> None:
         """The source has nothing: return to keeping everything."""
         with self._lock:
-            self._attempt(lambda: self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s))
+            self._attempt(lambda: self._rest(now_s))
 
     def close(self, **facts: Any) -> None:
         """The query has ended: finish the books and stop all threads."""
@@ -154,20 +158,28 @@ class Pilot:
         self._reports.put(_FINISHED)
         for thread in self._threads:
             thread.join(timeout=30.0)
-        self.ledger.stop(time.time(), faults=dict(self.faults), **facts)
+        try:
+            self.ledger.stop(time.time(), faults=dict(self.faults), **facts)
+        except Exception as error:
+            self._fault("ledger", f"{type(error).__name__}: {error}")
 
     def _step(self, stats: Stats) -> None:
         budget = self.controller.step(stats)
         self._adopt(budget, stats, stats.committed_s)
         self._save_state()
 
+    def _rest(self, now_s: float) -> None:
+        self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
+        self._save_state()
+
     def _adopt(self, budget: Any, stats: Stats, at_s: float) -> None:
         proposed = self._policy.plan(stats, budget)
         if proposed.same_settings(self.plan):
             return
-        self._put_in_force(replace(proposed, version=self.plan.version + 1), at_s)
+        self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
     def _put_in_force(self, plan: DropPlan, at_s: float) -> None:
+        self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
         self.ledger.plan(at_s, plan)  # on record before it is used
         self._publisher.publish(plan)
         self.plan = plan
@@ -183,10 +195,11 @@ class Pilot:
         except Exception as error:
             self._fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
-            everything = DropPlan(self.plan.version + 1, {}, cause=f"controller failed: {error}")
+            everything = DropPlan(self._last_version + 1, {}, cause=f"controller failed: {error}")
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:
+                self.plan = everything  # never renew the lease of a plan that drops rows
                 self._fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
 
     def _expected(self, report: BatchReport) -> Stats:
@@ -258,25 +271,36 @@ class Pilot:
     def _renew_lease(self) -> None:
         while not self._stopped.wait(self._publisher.lease_s / 3):
             with self._lock:
-                self._attempt(lambda: self._publisher.publish(self.plan))
+                try:
+                    self._publisher.publish(self.plan)
+                except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
+                    self._fault("publish", f"the plan's lease was not renewed: {error}")
 
     def _restore(self) -> tuple[Controller, DropPlan]:
-        """Controller and plan of the run before this one, or fresh ones."""
-        try:
-            saved = self._publisher.published()
-        except ValueError as error:
-            self._fault("plan", f"the plan on file cannot be read ({error}); starting afresh")
-            saved = None
+        """Controller and plan of the run before this one, or fresh ones; versions go on where they were."""
         last_version = max((record["version"] for record in self.ledger.records("plan")), default=0)
+        try:
+            on_file = self._publisher.published()
+        except ValueError as error:
+            self._fault("plan", f"the plan on file cannot be read ({error})")
+            on_file = None
+        saved = self._saved_controller()
+        controller = Controller(self._settings) if saved is None else saved
+        # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
+        plan = self._policy.plan(self._nothing_seen(0.0), controller.initial())
+        if saved is not None:
+            plan = replace(plan, cause=_RESTORED + plan.cause)
+        return controller, replace(plan, version=max(last_version, on_file.version if on_file else 0) + 1)
+
+    def _saved_controller(self) -> Controller | None:
         content = self._folder.read(_STATE_FILE)
-        if content is not None and saved is not None and saved.version > 0:
-            controller = Controller.from_dict(self._settings, json.loads(content))
-            points = {name: setting for name, setting in saved.points.items() if name in self._points}
-            plan = replace(saved, points=points, cause=f"restored after a restart: {saved.cause}")
-        else:
-            controller = Controller(self._settings)
-            plan = self._policy.plan(self._nothing_seen(0.0), controller.initial())
-        return controller, replace(plan, version=max(last_version, 0 if saved is None else saved.version) + 1)
+        if content is None:
+            return None
+        try:
+            return Controller.from_dict(self._settings, json.loads(content))
+        except Exception as error:
+            self._fault("state", f"the controller's state cannot be read ({error}); starting afresh")
+            return None
 
     def _save_state(self) -> None:
         self._folder.replace(_STATE_FILE, json.dumps(self.controller.to_dict()).encode())

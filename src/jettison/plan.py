@@ -122,7 +122,7 @@ class DropPlan:
             document = json.loads(text)
             points = {name: _setting_from_dict(setting) for name, setting in document["points"].items()}
             return cls(int(document["version"]), points, str(document["cause"]))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise DamagedPlan(explain("a drop plan as JSON", f"{text[:80]!r} ({error})")) from error
 
 

@@ -42,6 +42,6 @@ def decode(content: bytes) -> DropPlan:
     """Restore a plan that `encode` laid out, or raise `DamagedPlan`."""
     text = content.rstrip()
     checksum, body = text[:CHECKSUM_DIGITS], text[CHECKSUM_DIGITS + 1 :]
-    if not checksum.isdigit() or int(checksum) != zlib.crc32(body):
+    if not (checksum.isdigit() and body.isascii() and int(checksum) == zlib.crc32(body)):
         raise DamagedPlan(explain("a plan whose checksum fits", f"{content[:60]!r}"))
     return DropPlan.from_json(body.decode())

@@ -7,6 +7,7 @@ an object store. Files are reached through `pyarrow.fs`, because Spark offers no
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -85,7 +86,8 @@ class Folder:
             stream = self._filesystem.open_append_stream(f"{self._path}/{name}")
         except NotImplementedError:
             stem, suffix = os.path.splitext(name)
-            self._write(f"{self._path}/{stem}-{uuid.uuid4().hex}{suffix}", content)
+            # Object stores tell time in seconds; the name keeps the order of what was written within one.
+            self._write(f"{self._path}/{stem}-{time.time_ns():020d}-{uuid.uuid4().hex}{suffix}", content)
             return
         with stream:
             stream.write(content)

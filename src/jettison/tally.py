@@ -65,7 +65,8 @@ class Tally:
         for name, point in stats.points.items():
             if not point.exact or point.seen < _ENOUGH_ROWS:
                 continue
-            self._blend(self._input_share, name, point.seen / report.input_rows)
+            if report.input_rows:  # Spark reports 0 where it cannot tell
+                self._blend(self._input_share, name, point.seen / report.input_rows)
             setting = in_force.points.get(name) if in_force else None
             if name in self._protected and setting is not None and setting.keep_fraction < 0.95:
                 surplus = point.kept / point.seen - setting.keep_fraction

@@ -1,0 +1,56 @@
+"""`jettison bench`: all benchmarks, or one by name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from jettison.bench import overhead, pure
+from jettison.bench.result import Result, save, show
+from jettison.errors import InvalidSetting, explain
+from jettison.spark.session import local_session
+
+OnSpark = Callable[[SparkSession, Path, int], list[Result]]
+
+ON_SPARK: Mapping[str, OnSpark] = {
+    "idle-json": overhead.idle_json,
+    "idle-native": overhead.idle_native,
+    "dropped-row": overhead.dropped_row,
+    "plan-read": overhead.plan_read,
+}
+PURE: Mapping[str, Callable[[], list[Result]]] = {
+    "controller": pure.controller,
+    "coverage": pure.coverage,
+}
+
+
+def run_bench(
+    console: Console, *, name: str | None = None, repetitions: int = 5, json_path: Path | None = None
+) -> list[Result]:
+    """Run one benchmark or all of them, print the results and save them."""
+    known = [*ON_SPARK, *PURE]
+    if name is not None and name not in known:
+        raise InvalidSetting(explain(f"a benchmark out of {', '.join(known)}", repr(name)))
+    if repetitions < 1:
+        raise InvalidSetting(explain("--repetitions must be at least 1", str(repetitions)))
+    results: list[Result] = []
+    on_spark = {key: value for key, value in ON_SPARK.items() if name in (None, key)}
+    if on_spark:
+        with local_session("jettison bench") as spark:
+            for key, benchmark in on_spark.items():
+                console.print(f"{key} ...", highlight=False)
+                with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
+                    results += benchmark(spark, Path(scratch), repetitions)
+    for key, pure_benchmark in PURE.items():
+        if name in (None, key):
+            console.print(f"{key} ...", highlight=False)
+            results += pure_benchmark()
+    show(results, console)
+    if json_path is not None:
+        save(results, json_path)
+        console.print(f"Results: {json_path}.", highlight=False)
+    return results

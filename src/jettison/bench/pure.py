@@ -1,0 +1,86 @@
+"""Benchmarks that need no Spark: the controller against a simulated engine, and the coverage of the bounds."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+
+from jettison.bench.result import Result
+from jettison.control import Controller, ControlSettings
+from jettison.coverage import measure_coverage
+from jettison.sim import scenarios
+from jettison.stats import PointStats, Stats
+
+_STEPS = 3000
+_WINDOWS = 4000
+_MIXED_FRACTIONS = (0.3, 0.5, 0.9)
+
+
+def controller() -> list[Result]:
+    """Time of a step, and every scenario under the controller and under the PID rate estimator."""
+    return [_step_time(), *_scenarios()]
+
+
+def coverage() -> list[Result]:
+    """Share of windows whose 95 % bounds hold the true answer, for groups of 30 to 100 kept rows."""
+    results = []
+    for distribution in ("taxi_fares", "lognormal"):
+        for fractions in ((0.1,), (0.3,), _MIXED_FRACTIONS):
+            for one in measure_coverage(distribution, fractions, (30.0, 100.0), windows=_WINDOWS):
+                judged = one.flagged < 0.5  # a flagged answer makes no promise
+                results.append(
+                    Result(
+                        f"coverage of {one.estimator}, {distribution}, kept {', '.join(map(str, fractions))}",
+                        value=one.covered,
+                        unit="",
+                        at_least=0.93 if judged else None,
+                        at_most=0.97 if judged else None,
+                        config={"windows": one.windows, "flagged": one.flagged, "rows": list(one.rows)},
+                    )
+                )
+    return results
+
+
+def _step_time() -> Result:
+    subject = Controller(ControlSettings(latency_bound_s=3.0))
+    subject.initial()
+    times_ms = []
+    for batch_id in range(_STEPS):
+        stats = Stats(batch_id, 1e9 + 1.5 * batch_id, 1.4, {"rows": PointStats(600_000, 200_000)}, plan_version=1)
+        started = time.perf_counter()
+        subject.step(stats)
+        times_ms.append(1e3 * (time.perf_counter() - started))
+    return Result(
+        "controller step",
+        value=statistics.median(times_ms),
+        unit="ms",
+        at_most=1.0,
+        config={"steps": _STEPS, "p99_ms": statistics.quantiles(times_ms, n=100)[98]},
+    )
+
+
+def _scenarios() -> Iterator[Result]:
+    outcomes = scenarios.compare()
+    baseline = {one.scenario: one for one in outcomes if one.regulator.startswith("PID, interval")}
+    for one in outcomes:
+        if one.regulator != "Jettison":
+            continue
+        pid = baseline[one.scenario]
+        yield Result(
+            f"{one.scenario}: p95 latency over the bound, against PID",
+            value=one.p95_latency_s,
+            unit="s",
+            baseline=pid.p95_latency_s,
+            ratio=one.p95_latency_s / scenarios.LATENCY_BOUND_S,
+            at_most=1.0,
+            config={"pid_over_bound": pid.p95_latency_s / scenarios.LATENCY_BOUND_S},
+        )
+        yield Result(
+            f"{one.scenario}: variation of the kept share, against PID",
+            value=one.variation,
+            unit="",
+            baseline=pid.variation,
+            at_most=0.15,
+            config={"kept_to_ideal": one.kept_to_ideal, "pid_kept_to_ideal": pid.kept_to_ideal},
+        )

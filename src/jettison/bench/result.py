@@ -1,0 +1,75 @@
+"""A benchmark's result, and whether it meets its bar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One measured value beside its baseline.
+
+    Parameters
+    ----------
+    name, value, unit, baseline
+        What was measured, and the same without Jettison or with the alternative; `None` where there is no other side.
+    ratio
+        The figure to judge: value over baseline, paired and then taken at the median, unless `config` says otherwise.
+    at_most, at_least
+        The bar on `ratio`, or on `value` where there is no ratio.
+    config
+        How it was measured.
+    """
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    ratio: float | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bar is met; `None` where there is no bar."""
+        figure = self.value if self.ratio is None else self.ratio
+        if self.at_most is None and self.at_least is None:
+            return None
+        return (self.at_most is None or figure <= self.at_most) and (self.at_least is None or figure >= self.at_least)
+
+
+def save(results: Sequence[Result], path: Path) -> None:
+    """Write results as a JSON list."""
+    rows = [asdict(result) | {"holds": result.holds} for result in results]
+    path.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """Print results as a table."""
+    table = Table(title="Benchmarks")
+    for column in ("name", "value", "baseline", "ratio", "bar", "holds"):
+        table.add_column(column, justify="left" if column == "name" else "right", overflow="fold")
+    for result in results:
+        table.add_row(
+            result.name,
+            f"{result.value:,.4g} {result.unit}",
+            "" if result.baseline is None else f"{result.baseline:,.4g}",
+            "" if result.ratio is None else f"{result.ratio:.3f}",
+            _bar(result),
+            {True: "yes", False: "NO", None: ""}[result.holds],
+        )
+    console.print(table)
+
+
+def _bar(result: Result) -> str:
+    if result.at_most is not None:
+        return f"<= {result.at_most:g}"
+    return "" if result.at_least is None else f">= {result.at_least:g}"

@@ -1,0 +1,134 @@
+"""Runs streaming queries over rows that lie on disk, and measures what they cost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import statistics
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import jettison as jt
+from jettison.plan import DropPlan, RandomDrop
+from jettison.stats import Budget, Stats
+
+_BOUND = "1 hour"  # far away: the benchmarks set the share kept themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run of a query took: task CPU, rows a second after the first batch, and median batch time."""
+
+    cpu_s: float
+    rows_per_s: float
+    batch_s: float
+    rows: int
+
+
+class KeepShare:
+    """A policy for measurements: keeps a set share whatever the controller says."""
+
+    def __init__(self, keep_fraction: float) -> None:
+        self._keep_fraction = keep_fraction
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        """Give every drop point the set share."""
+        return DropPlan(0, {name: RandomDrop(self._keep_fraction) for name in stats.points}, cause="benchmark")
+
+
+Variant = Callable[[Path], Callable[[], object]]
+"""Builds a query with its checkpoint in the given folder and returns how to start it."""
+
+
+def plain(build: Callable[[], DataFrame]) -> Variant:
+    """The query as it is."""
+
+    def variant(folder: Path) -> Callable[[], object]:
+        return _writer(build()).option("checkpointLocation", str(folder)).start
+
+    return variant
+
+
+def guarded(
+    source: Callable[[], DataFrame],
+    query: Callable[[DataFrame], DataFrame],
+    *,
+    id: Sequence[str],
+    arrival: str | None = None,
+    keep_fraction: float = 1.0,
+) -> Variant:
+    """The same query with a guard on its source."""
+
+    def variant(folder: Path) -> Callable[[], object]:
+        shedder = jt.Shedder(latency=_BOUND, checkpoint=folder, policy=KeepShare(keep_fraction))
+        rows = shedder.guard(source(), id=id, arrival=arrival)
+        return lambda: shedder.start(_writer(query(rows)))
+
+    return variant
+
+
+def alternate(
+    spark: SparkSession, folder: Path, variants: Mapping[str, Variant], repetitions: int
+) -> dict[str, list[Cost]]:
+    """Run all variants in turn, the order reversed every other time, after one warm-up of each."""
+    costs: dict[str, list[Cost]] = {name: [] for name in variants}
+    for repetition in range(repetitions + 1):
+        names = list(variants)[:: 1 if repetition % 2 else -1]
+        for name in names:
+            cost = _run(spark, folder / "run", variants[name])
+            if repetition > 0:
+                costs[name].append(cost)
+    return costs
+
+
+def median_ratio(costs: list[Cost], baseline: list[Cost], measure: Callable[[Cost], float]) -> float:
+    """Median of the ratios of runs that stood side by side."""
+    return statistics.median(measure(a) / measure(b) for a, b in zip(costs, baseline, strict=True))
+
+
+def median(costs: list[Cost], measure: Callable[[Cost], float]) -> float:
+    """Median of a measure over runs."""
+    return statistics.median(map(measure, costs))
+
+
+def _run(spark: SparkSession, folder: Path, variant: Variant) -> Cost:
+    shutil.rmtree(folder, ignore_errors=True)
+    start = variant(folder)
+    before = _task_cpu_s(spark)
+    query = start()
+    query.awaitTermination()  # type: ignore[attr-defined]
+    batches = [p for p in query.recentProgress if p.numInputRows]  # type: ignore[attr-defined]
+    seconds = [p.durationMs["triggerExecution"] / 1e3 for p in batches]
+    rows = [p.numInputRows for p in batches]
+    return Cost(
+        cpu_s=_task_cpu_s(spark) - before,
+        rows_per_s=sum(rows[1:]) / sum(seconds[1:]),  # the first batch compiles
+        batch_s=statistics.median(seconds[1:]),
+        rows=sum(rows),
+    )
+
+
+def _writer(rows: DataFrame) -> DataStreamWriter:
+    return rows.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+
+
+def _task_cpu_s(spark: SparkSession) -> float:
+    """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled."""
+    context = spark.sparkContext
+    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
+    last = -1.0
+    for _ in itertools.count():
+        with urllib.request.urlopen(url, timeout=30) as response:
+            total = float(sum(stage["executorCpuTime"] for stage in json.load(response))) / 1e9
+        if total == last:
+            return total
+        last = total
+        time.sleep(0.2)
+    raise AssertionError("unreachable")

@@ -1,0 +1,74 @@
+"""The command line: `jettison demo`, `jettison bench`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from jettison import java
+from jettison.errors import InvalidSetting, JettisonError, Unsupported, explain
+
+app = typer.Typer(
+    help="Load shedding for Spark Structured Streaming.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+@app.callback()
+def _commands() -> None:
+    """Load shedding for Spark Structured Streaming."""
+
+
+@app.command()
+def demo(
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
+    picture: Annotated[Path, typer.Option(help="Write the plot to this file (PNG).")] = Path("jettison-demo.png"),
+    latency: Annotated[float, typer.Option(help="Latency bound in seconds.")] = 5.0,
+    seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = "12,42,18",
+) -> None:
+    """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
+    _require_java()
+    from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
+
+    lengths = _three_lengths(seconds)
+    run_demo(Console(), bound_s=latency, seconds=lengths, json_path=json, picture_path=picture)
+
+
+@app.command()
+def bench(
+    name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
+    repetitions: Annotated[int, typer.Option(help="Runs of each side, alternating.")] = 5,
+) -> None:
+    """Ratios against plain Spark and the baselines, measured side by side in one run."""
+    _require_java()
+    from jettison.bench.command import run_bench
+
+    run_bench(Console(), name=name, repetitions=repetitions, json_path=json)
+
+
+def _require_java() -> None:
+    if problem := java.java_problem():
+        raise Unsupported(problem)
+
+
+def _three_lengths(text: str) -> list[float]:
+    try:
+        lengths = [float(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if len(lengths) != 3 or min(lengths) <= 0:
+        raise InvalidSetting(explain("--seconds must be three positive numbers", repr(text), hint="write 12,42,18"))
+    return lengths
+
+
+def main() -> None:
+    """Run the command line; an error raised on purpose is one sentence, not a traceback."""
+    try:
+        app()
+    except JettisonError as error:
+        print(f"jettison: {error}", file=sys.stderr)
+        sys.exit(2)

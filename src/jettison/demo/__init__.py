@@ -1,0 +1,1 @@
+"""`jettison demo`: an overloaded taxi stream on local Spark, plain and shed."""

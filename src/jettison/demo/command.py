@@ -1,0 +1,68 @@
+"""`jettison demo`: an overloaded taxi stream on local Spark, plain and then shed."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jettison.demo import report, verdict
+from jettison.demo.capacity import measure_capacity
+from jettison.demo.experiment import run_plain, run_shed
+from jettison.demo.live import View
+from jettison.demo.schedule import Phase
+from jettison.spark.session import local_session
+
+LOADS = (0.5, 3.0, 0.5)
+DEFAULT_SECONDS = (12.0, 42.0, 18.0)
+DEFAULT_BOUND_S = 5.0
+
+
+def run_demo(
+    console: Console,
+    *,
+    bound_s: float = DEFAULT_BOUND_S,
+    seconds: Sequence[float] = DEFAULT_SECONDS,
+    json_path: Path | None = None,
+    picture_path: Path = Path("jettison-demo.png"),
+) -> dict[str, Any]:
+    """Measure the capacity, run plain and shed over the same arrivals, and report.
+
+    Returns the document that `--json` writes.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="jettison-demo-") as scratch, local_session("jettison demo") as spark:
+        folder = Path(scratch)
+        console.print("Measuring what the plain query can process on this machine ...", highlight=False)
+        capacity = measure_capacity(spark, folder / "capacity", batch_s=bound_s / 2)
+        phases = [Phase(duration, load * capacity) for duration, load in zip(seconds, LOADS, strict=True)]
+        console.print(
+            f"Capacity: {capacity:,.0f} rides/s. They will arrive at {', '.join(f'{x:g}' for x in LOADS)} times that, "
+            f"for {', '.join(f'{x:g}' for x in seconds)} s; the latency bound is {bound_s:g} s.",
+            highlight=False,
+        )
+        with View(console, "1. Plain Spark", bound_s) as view:
+            plain = run_plain(spark, folder / "plain", phases, view.show)
+        with View(console, "2. The same query, guarded by Jettison", bound_s) as view:
+            shed = run_shed(spark, folder / "shed", phases, bound_s, view.show)
+        document = report.to_document(
+            bound_s=bound_s,
+            capacity_rows_per_s=capacity,
+            overload=LOADS[verdict.OVERLOAD_PHASE],
+            plain=verdict.latency(plain, phases),
+            shed=verdict.latency(shed, phases),
+            kept_fraction=verdict.kept_fraction(shed, phases),
+            kept_fraction_variation=verdict.kept_fraction_variation(shed, phases),
+            answers=verdict.answers(spark, shed, folder / "shed" / "out"),
+        )
+        report.picture((plain, shed), phases, bound_s, picture_path)
+    report.summary(document, console)
+    console.print(f"Picture: {picture_path}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+    if json_path is not None:
+        report.save(document, json_path)
+        console.print(f"Figures: {json_path}.", highlight=False)
+    return document

@@ -1,0 +1,184 @@
+"""One run of the demo's query, plain or shed, over the same schedule of arrivals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+import jettison as jt
+from jettison.demo.feed import RideFeed
+from jettison.demo.landing import Landing
+from jettison.demo.pipeline import plain_fares, raw_rides, shed_fares
+from jettison.demo.schedule import Phase
+from jettison.spark.listener import report_of
+
+_POLL_S = 0.25
+_SAMPLES_PER_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch: the rows `first` to `last - 1` of the feed, committed at `committed_s`."""
+
+    batch_id: int
+    started_s: float
+    committed_s: float
+    first: int
+    last: int
+    kept_fraction: float
+
+    def sample(self) -> npt.NDArray[np.int64]:
+        """Evenly spaced rows of the batch."""
+        count = min(_SAMPLES_PER_BATCH, self.last - self.first)
+        return np.linspace(self.first, self.last - 1, num=count).astype(np.int64)
+
+    def latencies(self, landing: Landing) -> npt.NDArray[np.float64]:
+        """Latency of the rows of `sample`; a file that lands late counts as waiting time too."""
+        return self.committed_s - landing.arrival_of(self.sample())
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run did. Times are seconds since the epoch."""
+
+    name: str
+    started_s: float
+    ended_s: float = 0.0
+    batches: list[Batch] = field(default_factory=list)
+    landing: Landing | None = None
+    landed: int = 0
+    ledger: jt.Ledger | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the terminal shows while a run goes on."""
+
+    run: str
+    elapsed_s: float
+    total_s: float
+    arrival_rows_per_s: float
+    kept_fraction: float
+    latency_s: float
+    note: str = ""
+
+
+Watch = Callable[[Moment], None]
+
+
+def run_plain(spark: SparkSession, folder: Path, phases: Sequence[Phase], watch: Watch) -> Run:
+    """Run the query as it is."""
+    fares = plain_fares(raw_rides(spark, folder / "in"))
+    writer = fares.writeStream.format("parquet").option("path", str(folder / "out"))
+    start = writer.option("checkpointLocation", str(folder / "checkpoint")).start
+    return _run("plain", folder, phases, start, lambda: (1.0, ""), watch)
+
+
+def run_shed(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s: float, watch: Watch) -> Run:
+    """Run the same query guarded, with a latency bound."""
+    shedder = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
+    rides = shedder.guard(
+        raw_rides(spark, folder / "in"), id=["partition", "offset"], arrival="timestamp", name="rides"
+    )
+    writer = shed_fares(rides).writeStream.format("parquet").option("path", str(folder / "out"))
+
+    def glance() -> tuple[float, str]:
+        status = shedder.status()
+        return status.keep_fraction["rides"], status.cause
+
+    run = _run("shed", folder, phases, lambda: shedder.start(writer), glance, watch)
+    run.ledger = shedder.ledger
+    _with_kept_fractions(run)
+    return run
+
+
+def _run(
+    name: str,
+    folder: Path,
+    phases: Sequence[Phase],
+    start: Callable[[], StreamingQuery],
+    glance: Callable[[], tuple[float, str]],
+    watch: Watch,
+) -> Run:
+    query = start()
+    try:
+        with RideFeed(folder / "in", phases) as feed:
+            run = Run(name, feed.started_s, landing=feed.landing)
+            end_s = feed.started_s + sum(phase.duration_s for phase in phases)
+            while time.time() < end_s:
+                time.sleep(_POLL_S)
+                watch(_moment(run, query, feed, phases, *glance()))
+            run.landed = feed.landed_rows()
+        run.ended_s = time.time()
+        run.batches = _batches(query.recentProgress)
+    finally:
+        query.stop()
+    if error := query.exception():
+        raise error
+    return run
+
+
+def _moment(
+    run: Run, query: StreamingQuery, feed: RideFeed, phases: Sequence[Phase], kept_fraction: float, note: str
+) -> Moment:
+    now_s = time.time()
+    elapsed_s = now_s - run.started_s
+    taken = sum(progress.numInputRows for progress in query.recentProgress)
+    landed = feed.landed_rows()
+    oldest_s = float(feed.arrival_of([taken])[0]) if taken < landed else now_s
+    return Moment(
+        run=run.name,
+        elapsed_s=elapsed_s,
+        total_s=sum(phase.duration_s for phase in phases),
+        arrival_rows_per_s=_rate_at(phases, elapsed_s),
+        kept_fraction=kept_fraction,
+        # The oldest row without an answer: what a person at the dashboard waits for right now.
+        latency_s=max(now_s - oldest_s, 0.0),
+        note=note,
+    )
+
+
+def _rate_at(phases: Sequence[Phase], elapsed_s: float) -> float:
+    for phase in phases:
+        if elapsed_s < phase.duration_s:
+            return phase.rows_per_s
+        elapsed_s -= phase.duration_s
+    return 0.0
+
+
+def _batches(progress: Sequence[StreamingQueryProgress]) -> list[Batch]:
+    batches: list[Batch] = []
+    taken = 0
+    for event in progress:
+        if not event.numInputRows:
+            continue
+        report = report_of(event, ())
+        committed_s = report.started_s + report.duration_s
+        batches.append(
+            Batch(event.batchId, report.started_s, committed_s, taken, taken + event.numInputRows, kept_fraction=1.0)
+        )
+        taken += event.numInputRows
+    return batches
+
+
+def _with_kept_fractions(run: Run) -> None:
+    """Read from the ledger what each batch kept; its books close shortly after the query."""
+    assert run.ledger is not None
+    deadline = time.monotonic() + 15.0
+    while not any(True for _ in run.ledger.records("stop")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    kept = {
+        record["batch_id"]: record["points"]["rides"]["kept"] / max(record["points"]["rides"]["seen"], 1)
+        for record in run.ledger.records("batch")
+    }
+    run.batches = [
+        Batch(b.batch_id, b.started_s, b.committed_s, b.first, b.last, kept.get(b.batch_id, 1.0)) for b in run.batches
+    ]

@@ -1,0 +1,121 @@
+"""The demo's results for people (summary, picture) and for programs (JSON)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # no display is needed to write a file
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from rich.console import Console
+from rich.table import Table
+
+from jettison.demo.experiment import Run
+from jettison.demo.schedule import Phase
+from jettison.demo.verdict import Answers, Latency, overload_span
+
+_PLAIN, _SHED, _BOUND = "#c0392b", "#1f6f8b", "#555555"
+
+
+def to_document(
+    *,
+    bound_s: float,
+    capacity_rows_per_s: float,
+    overload: float,
+    plain: Latency,
+    shed: Latency,
+    kept_fraction: float,
+    kept_fraction_variation: float,
+    answers: Answers,
+) -> dict[str, Any]:
+    """All results as one JSON-safe document; its keys are part of the command's promise."""
+    return {
+        "latency_bound_s": bound_s,
+        "capacity_rows_per_s": round(capacity_rows_per_s),
+        "overload": overload,
+        "plain": _latency_fields(plain),
+        "shed": {
+            **_latency_fields(shed),
+            "kept_fraction": kept_fraction,
+            "ideal_kept_fraction": min(1.0, 1.0 / overload),
+            "kept_fraction_variation": kept_fraction_variation,
+            **asdict(answers),
+        },
+    }
+
+
+def save(document: dict[str, Any], path: Path) -> None:
+    """Write the document as JSON."""
+    path.write_text(json.dumps(document, indent=2) + "\n")
+
+
+def summary(document: dict[str, Any], console: Console) -> None:
+    """Print the results side by side, and what they mean in words."""
+    plain, shed, bound = document["plain"], document["shed"], document["latency_bound_s"]
+    table = Table(title=f"Rows arriving at {document['overload']:g} times the capacity, after the first 3 batches")
+    for column in ("", "plain Spark", "with Jettison"):
+        table.add_column(column, justify="left" if not column else "right")
+    table.add_row(
+        "row latency, 95 % of rows within", f"{plain['latency_p95_s']:.1f} s", f"{shed['latency_p95_s']:.1f} s"
+    )
+    table.add_row("row latency, worst", f"{plain['latency_worst_s']:.1f} s", f"{shed['latency_worst_s']:.1f} s")
+    table.add_row("latency grows by", *(f"{r['latency_growth_s_per_s']:+.2f} s per s" for r in (plain, shed)))
+    table.add_row("rows without an answer at the end", *(f"{r['unanswered_rows']:,}" for r in (plain, shed)))
+    table.add_row("rows kept", "100 %", f"{shed['kept_fraction']:.1%} (at best {shed['ideal_kept_fraction']:.1%})")
+    table.add_row("mean relative error of an answer", "0", f"{shed['mean_relative_error']:.2%}")
+    table.add_row("answers whose 95 % bounds hold", "", f"{shed['bounds_coverage']:.1%} of {shed['answers']:,}")
+    table.add_row("groups missing", "0", str(shed["groups_missing"]))
+    console.print(table)
+    verdict = "held" if shed["latency_p95_s"] <= bound else "NOT held"
+    console.print(f"The latency bound of {bound:g} s was {verdict} with Jettison.", highlight=False)
+
+
+def picture(runs: Sequence[Run], phases: Sequence[Phase], bound_s: float, path: Path) -> None:
+    """Latency and kept fraction over time, both runs on one clock; the overload is shaded."""
+    figure, (above, below) = plt.subplots(2, 1, figsize=(9, 6), sharex=True, height_ratios=(2, 1))
+    for run, colour in zip(runs, (_PLAIN, _SHED), strict=True):
+        _draw_run(run, colour, above, below)
+    above.axhline(bound_s, color=_BOUND, linestyle="--", linewidth=1)
+    above.annotate(f"bound {bound_s:g} s", (0, bound_s), xytext=(2, 3), textcoords="offset points", color=_BOUND)
+    for axes in (above, below):
+        axes.axvspan(*overload_span(phases), color="#f3e9d2", zorder=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    above.set_ylabel("row latency at commit [s]")
+    above.set_title("A stream at 0.5, 3 and 0.5 times the capacity: latency and share of rows kept")
+    above.legend(frameon=False, loc="upper left")
+    below.set_ylabel("kept fraction")
+    below.set_ylim(0, 1.05)
+    below.set_xlabel("time since start [s]; overload shaded")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _draw_run(run: Run, colour: str, above: Axes, below: Axes) -> None:
+    assert run.landing is not None
+    time_s = [batch.committed_s - run.started_s for batch in run.batches]
+    oldest = [float(batch.latencies(run.landing).max()) for batch in run.batches]
+    name = "plain Spark" if run.name == "plain" else "with Jettison"
+    if run.batches and run.batches[-1].last < run.landed:  # what still waits at the end is part of the story
+        time_s.append(run.ended_s - run.started_s)
+        oldest.append(run.ended_s - float(run.landing.arrival_of([run.batches[-1].last])[0]))
+    above.plot(time_s, oldest, color=colour, marker="o", markersize=3, label=name)
+    times = [batch.started_s - run.started_s for batch in run.batches]
+    below.step(times, [batch.kept_fraction for batch in run.batches], where="post", color=colour)
+
+
+def _latency_fields(latency: Latency) -> dict[str, Any]:
+    return {
+        "latency_p50_s": latency.p50_s,
+        "latency_p95_s": latency.p95_s,
+        "latency_worst_s": latency.worst_s,
+        "latency_growth_s_per_s": latency.growth_s_per_s,
+        "unanswered_rows": latency.unanswered_rows,
+    }

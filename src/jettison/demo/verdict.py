@@ -1,0 +1,130 @@
+"""What the demo's two runs come to: latency under overload, rows kept, and how good the answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import SparkSession
+
+from jettison.demo.experiment import Batch, Run
+from jettison.demo.pipeline import WINDOW_S
+from jettison.demo.schedule import Phase
+
+FloatArray = npt.NDArray[np.float64]
+
+# The controller may take this many batches of the overload to find its share.
+SETTLING_BATCHES = 3
+OVERLOAD_PHASE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Row latency in the overload phase after the first batches; of rows still waiting at the end, their wait so far.
+
+    `growth_s_per_s` is the slope of latency over arrival time: 0 where the query keeps up.
+    """
+
+    p50_s: float
+    p95_s: float
+    worst_s: float
+    growth_s_per_s: float
+    unanswered_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The delivered means against the exact ones, over windows that rows were dropped from.
+
+    `bounds_coverage` is the share of answers whose 95 % bounds hold the exact mean.
+    """
+
+    windows: int
+    answers: int
+    exact_answers: int
+    mean_relative_error: float
+    bounds_coverage: float
+    groups_missing: int
+
+
+def overload_span(phases: Sequence[Phase]) -> tuple[float, float]:
+    """Begin and end of the overload, in seconds since the start of the run."""
+    begin = sum(phase.duration_s for phase in phases[:OVERLOAD_PHASE])
+    return begin, begin + phases[OVERLOAD_PHASE].duration_s
+
+
+def overload_batches(run: Run, phases: Sequence[Phase]) -> list[Batch]:
+    """Batches that hold rows of the overload, after the first few."""
+    assert run.landing is not None
+    schedule, (begin, end) = run.landing.schedule, overload_span(phases)
+    first, last = (
+        int(np.searchsorted(schedule.arrival_us(np.arange(run.landed)), edge * 1e6)) for edge in (begin, end)
+    )
+    return [batch for batch in run.batches if batch.last > first and batch.first < last][SETTLING_BATCHES:]
+
+
+def latency(run: Run, phases: Sequence[Phase]) -> Latency:
+    """Judge the latency of one run under overload."""
+    assert run.landing is not None
+    begin, end = (run.started_s + edge for edge in overload_span(phases))
+    batches = overload_batches(run, phases)
+    answered = run.batches[-1].last if run.batches else 0
+    waiting = np.arange(answered, run.landed, max((run.landed - answered) // 2000, 1))
+    samples = [(batch.sample(), batch.committed_s, batch.last - batch.first) for batch in batches]
+    samples.append((waiting, run.ended_s, run.landed - answered))
+    when = np.concatenate([run.landing.arrival_of(rows) for rows, _, _ in samples])
+    value = np.concatenate([done_s - run.landing.arrival_of(rows) for rows, done_s, _ in samples])
+    weight = np.concatenate([np.full(len(rows), count / max(len(rows), 1)) for rows, _, count in samples])
+    waits = np.concatenate([np.full(len(rows), rows is waiting) for rows, _, _ in samples])
+    inside = (when >= begin) & (when < end)
+    when, value, weight, waits = when[inside], value[inside], weight[inside], waits[inside]
+    return Latency(
+        p50_s=_weighted_quantile(value, weight, 0.50),
+        p95_s=_weighted_quantile(value, weight, 0.95),
+        worst_s=float(value.max()),
+        growth_s_per_s=float(np.polyfit(when - when.min(), value, 1, w=np.sqrt(weight))[0]),
+        unanswered_rows=int(weight[waits].sum()),
+    )
+
+
+def kept_fraction(run: Run, phases: Sequence[Phase]) -> float:
+    """Share of the rows kept under overload, after the first batches."""
+    batches = overload_batches(run, phases)
+    seen = sum(batch.last - batch.first for batch in batches)
+    return sum(batch.kept_fraction * (batch.last - batch.first) for batch in batches) / max(seen, 1)
+
+
+def kept_fraction_variation(run: Run, phases: Sequence[Phase]) -> float:
+    """Standard deviation of the batches' kept fractions over their mean, in the steady part of the overload."""
+    shares = np.array([batch.kept_fraction for batch in overload_batches(run, phases)])
+    return float(shares.std() / shares.mean()) if len(shares) else 0.0
+
+
+def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
+    """Compare every delivered answer with the exact one."""
+    assert run.landing is not None
+    rows = spark.read.parquet(str(output)).selectExpr("unix_timestamp(window.start) as start", "zone", "fare").collect()
+    truth = run.landing.truth(window_s=WINDOW_S, rows=run.landed).answers
+    delivered = {(row.start, row.zone): row.fare for row in rows}
+    windows = {start for start, _ in delivered}
+    missing = [key for key in truth if key[0] in windows and key not in delivered]
+    shed = {key: fare for key, fare in delivered.items() if fare.status != "exact"}
+    errors = [abs(fare.value / truth[key].fare_mean - 1.0) for key, fare in shed.items()]
+    held = [fare.lower <= truth[key].fare_mean <= fare.upper for key, fare in shed.items()]
+    return Answers(
+        windows=len(windows),
+        answers=len(shed),
+        exact_answers=len(delivered) - len(shed),
+        mean_relative_error=float(np.mean(errors)) if errors else 0.0,
+        bounds_coverage=float(np.mean(held)) if held else 1.0,
+        groups_missing=len(missing),
+    )
+
+
+def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) >= q * weights.sum()
+    return float(values[order][np.argmax(reached)])

@@ -1,0 +1,382 @@
+"""Answers with bounds from rows that were kept at random: the formulas, written once for every engine.
+
+A kept row carries its weight w, the inverse of the probability that it was kept; rows are kept independently of each
+other. Everything here is arithmetic on sums over kept rows. The functions take numpy arrays, floats or Spark columns:
+ordinary operators do the work, and the few operations that the two worlds spell differently come in as `Ops`.
+
+Write u = w (w - 1): the share of a row in the variance of a weighted sum. It is 0 for a row that could not be dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jettison.errors import InvalidSetting, explain
+
+Value = Any
+"""A float, a numpy array or a Spark column; one call uses one kind throughout."""
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+FEW_ROWS = 30.0
+"""Effective kept rows below which the bounds of count, sum and mean are flagged."""
+
+FEW_ROWS_SPREAD = 100.0
+"""The same for variance and standard deviation, whose errors hang on fourth moments."""
+
+# Set by measurement on the cases of docs/estimators.md, all of them at once; none is fitted to a seed.
+_LARGEST_DOMINANCE = 0.5  # dominance beyond which a sample says nothing more about its tail
+_SPREAD_TAIL = 6.0  # how strongly the upper bound of a variance answers to kurtosis
+_LARGEST_LOG_RATIO = 3.0  # the upper bound of a variance never exceeds exp(3) = 20 times its value
+
+
+class Ops(Protocol):
+    """What the formulas need beyond operators. A missing number is NaN in numpy and null in Spark."""
+
+    def sqrt(self, x: Value) -> Value:
+        """Square root."""
+
+    def exp(self, x: Value) -> Value:
+        """Exponential."""
+
+    def divide(self, x: Value, y: Value) -> Value:
+        """Quotient; missing where y is 0."""
+
+    def where(self, condition: Value, x: Value, y: Value) -> Value:
+        """Return x where the condition holds, y where it does not or is missing."""
+
+    def larger(self, x: Value, y: Value) -> Value:
+        """Return the larger; a missing one is passed over."""
+
+    def smaller(self, x: Value, y: Value) -> Value:
+        """Return the smaller; a missing one is passed over."""
+
+    def present(self, x: Value, otherwise: float) -> Value:
+        """Return x, or `otherwise` where x is missing."""
+
+
+class NumpyOps:
+    """`Ops` for floats and numpy arrays."""
+
+    def sqrt(self, x: Value) -> Value:
+        """Square root."""
+        return np.sqrt(x)
+
+    def exp(self, x: Value) -> Value:
+        """Exponential."""
+        return np.exp(x)
+
+    def divide(self, x: Value, y: Value) -> Value:
+        """Quotient; NaN where y is 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.equal(y, 0), np.nan, np.divide(x, y))
+
+    def where(self, condition: Value, x: Value, y: Value) -> Value:
+        """Choose by condition."""
+        return np.where(condition, x, y)
+
+    def larger(self, x: Value, y: Value) -> Value:
+        """The larger; NaN is passed over."""
+        return np.fmax(x, y)
+
+    def smaller(self, x: Value, y: Value) -> Value:
+        """The smaller; NaN is passed over."""
+        return np.fmin(x, y)
+
+    def present(self, x: Value, otherwise: float) -> Value:
+        """Replace NaN."""
+        return np.where(np.isnan(x), otherwise, x)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What the formulas know of the weights, over kept rows that have a value.
+
+    Parameters
+    ----------
+    kept
+        Number of rows.
+    at_risk
+        Number of rows with w > 1.
+    total, risk, risk_squared, risk_excess
+        Sums of w, u, u squared and u (w - 1).
+    largest
+        Largest w among all kept rows of the group, those without a value included.
+    """
+
+    kept: Value
+    at_risk: Value
+    total: Value
+    risk: Value
+    risk_squared: Value
+    risk_excess: Value
+    largest: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What the formulas know of the values, over kept rows. Each estimator reads only some of it.
+
+    Parameters
+    ----------
+    plain_sum, plain_mean, plain_variance
+        As if nothing had been dropped: the answers when nothing was.
+    weighted_sum, risk_square
+        Sums of w x and of u x squared.
+    cov_weight, cov_weighted, cov_risk, cov_risked
+        Population covariances of x with w, w x, u and u x: sums about the mean without cancellation.
+    risk_mean, risk_variance, skewness, kurtosis
+        Mean, population variance, skewness and excess kurtosis of x over rows with w > 1.
+    """
+
+    plain_sum: Value = None
+    plain_mean: Value = None
+    plain_variance: Value = None
+    weighted_sum: Value = None
+    risk_square: Value = None
+    cov_weight: Value = None
+    cov_weighted: Value = None
+    cov_risk: Value = None
+    cov_risked: Value = None
+    risk_mean: Value = None
+    risk_variance: Value = None
+    skewness: Value = None
+    kurtosis: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An answer and its bounds.
+
+    `exact` holds where no row of the group could have been dropped; then both bounds are the value. `enough` holds
+    where enough rows were kept for the bounds to be trusted.
+    """
+
+    value: Value
+    lower: Value
+    upper: Value
+    exact: Value
+    enough: Value
+
+
+def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = None) -> tuple[Weights, Moments]:
+    """Collect the sums of kept rows from numpy arrays, along the last axis.
+
+    Parameters
+    ----------
+    values
+        One number per row; NaN stands for no value and is passed over.
+    weights
+        Inverse of the probability that the row was kept, 1 or more.
+    kept
+        Which rows were kept; all, unless given.
+
+    Examples
+    --------
+    >>> weights, moments = describe([3.0, 5.0, 10.0], [2.0, 2.0, 2.0])
+    >>> float(sum_estimate(NumpyOps(), weights, moments, quantile(0.95)).value)
+    36.0
+    """
+    x, w = np.broadcast_arrays(np.asarray(values, float), np.asarray(weights, float))
+    group = np.ones(x.shape, bool) if kept is None else np.asarray(kept, bool)
+    row = group & ~np.isnan(x)
+    x, largest = np.where(row, x, 0.0), np.where(group, w, 0.0).max(axis=-1)
+    w = np.where(row, w, 0.0)
+    u, risky = np.where(row, w * (w - 1.0), 0.0), row & (w > 1.0)
+    kept_rows, at_risk, *sums = (np.sum(part, axis=-1) for part in (row, risky, w, u, u * u, u * (w - 1.0)))
+    return Weights(kept_rows, at_risk, sums[0], sums[1], sums[2], sums[3], largest), _moments(x, w, u, row, risky)
+
+
+def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Moments:
+    n, (mean, square, _, _) = row.sum(axis=-1), _central(x, row)
+    risk_mean, risk_variance, third, fourth = _central(x, risky)
+    centred = np.where(row, x - mean[..., None], 0.0)
+    per = NumpyOps().divide
+    with np.errstate(invalid="ignore"):
+        return Moments(
+            plain_sum=np.where(n > 0, x.sum(axis=-1), np.nan),
+            plain_mean=mean,
+            plain_variance=per(square * n, n - 1.0),
+            weighted_sum=np.where(n > 0, (w * x).sum(axis=-1), np.nan),
+            risk_square=(u * x * x).sum(axis=-1),
+            cov_weight=per((w * centred).sum(axis=-1), n),
+            cov_weighted=per((w * x * centred).sum(axis=-1), n),
+            cov_risk=per((u * centred).sum(axis=-1), n),
+            cov_risked=per((u * x * centred).sum(axis=-1), n),
+            risk_mean=risk_mean,
+            risk_variance=risk_variance,
+            skewness=per(third, risk_variance**1.5),
+            kurtosis=per(fourth, risk_variance**2) - 3.0,
+        )
+
+
+def _central(x: Floats, row: Bools) -> tuple[Value, Value, Value, Value]:
+    """Mean and second to fourth population moments about it."""
+    divide, n = NumpyOps().divide, row.sum(axis=-1)
+    mean = divide(np.where(row, x, 0.0).sum(axis=-1), n)
+    centred = np.where(row, x - mean[..., None], 0.0)
+    square = centred * centred
+    second, third, fourth = (divide(part.sum(axis=-1), n) for part in (square, square * centred, square * square))
+    return mean, second, third, fourth
+
+
+def quantile(confidence: float) -> float:
+    """Standard normal quantile for two-sided bounds.
+
+    >>> round(quantile(0.95), 3)
+    1.96
+    """
+    if not 0.0 < confidence < 1.0:
+        hint = "0.95 for bounds that hold in 95 of 100 windows"
+        raise InvalidSetting(explain("`confidence` must lie between 0 and 1", repr(confidence), hint=hint))
+    return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+
+
+def effective_rows(ops: Ops, weights: Weights) -> Value:
+    """Kept rows of equal weight that would know as much: (sum of u) squared over the sum of u squared.
+
+    Equal to the rows kept under one keep fraction. When a few rows of large weight carry the answer, only they count.
+    """
+    return ops.present(ops.divide(weights.risk * weights.risk, weights.risk_squared), 0.0)
+
+
+def count_estimate(ops: Ops, weights: Weights, z: float) -> Estimate:
+    """Horvitz-Thompson count of rows, never below the rows kept; no Student widening, as no spread is estimated."""
+    value = ops.present(weights.total, 0.0)
+    margin = ops.sqrt(ops.present(weights.risk, 0.0))
+    lower, upper = _skewed(ops, weights, z, z, value, margin, 1.0, 1.0)
+    return _collapse(ops, weights, value, ops.larger(lower, weights.kept * 1.0), upper, FEW_ROWS)
+
+
+def sum_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
+    """Horvitz-Thompson sum: variance is the sum of u x squared [1]_.
+
+    References
+    ----------
+    .. [1] Horvitz, Thompson: A generalization of sampling without replacement from a finite universe, JASA 1952.
+    """
+    value = ops.where(weights.largest > 1.0, moments.weighted_sum, moments.plain_sum)
+    margin = ops.sqrt(ops.present(moments.risk_square, 0.0))
+    mean, variance = ops.present(moments.risk_mean, 0.0), ops.present(moments.risk_variance, 0.0)
+    square = mean * mean + variance
+
+    def about_zero(skewness: Value) -> Value:
+        cube = mean * (mean * mean + 3.0 * variance) + skewness * variance * ops.sqrt(variance)
+        return ops.present(ops.divide(cube, square * ops.sqrt(square)), 0.0)
+
+    near, far = _skewness(ops, weights, moments)
+    t = _student(ops, effective_rows(ops, weights), z)
+    bounds = _skewed(ops, weights, z, t, value, margin, about_zero(near), about_zero(far))
+    return _collapse(ops, weights, value, *bounds, FEW_ROWS)
+
+
+def mean_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
+    """Ratio (Hajek) mean: variance is the sum of u (x - mean) squared over (sum of w) squared."""
+    shift = _mean_shift(ops, weights, moments)
+    value = ops.where(weights.largest > 1.0, moments.plain_mean + shift, moments.plain_mean)
+    about_plain = weights.kept * (moments.cov_risked - moments.plain_mean * moments.cov_risk)
+    about_value = about_plain - shift * (2.0 * weights.kept * moments.cov_risk - shift * weights.risk)
+    margin = ops.divide(ops.sqrt(ops.larger(about_value, 0.0)), weights.total)
+    t = _student(ops, effective_rows(ops, weights), z)
+    bounds = _skewed(ops, weights, z, t, value, margin, *_skewness(ops, weights, moments))
+    return _collapse(ops, weights, value, *bounds, FEW_ROWS)
+
+
+def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
+    """Sample variance of all rows; bounds on the log scale, wider above as the kurtosis of the kept rows grows.
+
+    Notes
+    -----
+    The sum of w (x - mean) squared is divided by W - (sum of w squared) / W, with W the sum of w: unbiased under one
+    keep fraction, and n - 1 when nothing is dropped. The relative error is taken from the kurtosis of the rows at
+    risk, which supposes that weights do not depend on the values.
+    """
+    shift = _mean_shift(ops, weights, moments)
+    about_plain = weights.kept * (moments.cov_weighted - moments.plain_mean * moments.cov_weight)
+    squares = ops.larger(about_plain - shift * shift * weights.total, 0.0)
+    freedom = weights.total - ops.divide(weights.risk + weights.total, weights.total)
+    value = ops.where(weights.largest > 1.0, ops.divide(squares, freedom), moments.plain_variance)
+    lower, upper = _log_margins(ops, weights, moments, z)
+    return _collapse(ops, weights, value, value * ops.exp(-lower), value * ops.exp(upper), FEW_ROWS_SPREAD)
+
+
+def stddev_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
+    """Square roots of `variance_estimate`."""
+    variance = variance_estimate(ops, weights, moments, z)
+    roots = (ops.sqrt(variance.value), ops.sqrt(variance.lower), ops.sqrt(variance.upper))
+    return Estimate(*roots, variance.exact, variance.enough)
+
+
+def _mean_shift(ops: Ops, weights: Weights, moments: Moments) -> Value:
+    """Weighted mean minus plain mean; exactly 0 when all weights are equal."""
+    return ops.divide(weights.kept * moments.cov_weight, weights.total)
+
+
+def _skewness(ops: Ops, weights: Weights, moments: Moments) -> tuple[Value, Value]:
+    """Skewness for the bound that it draws nearer, and for the bound that it pushes away.
+
+    Skewness and error are sampled together, the more so the fewer rows are kept: of the skewness that would narrow the
+    interval, half is taken when few rows are kept and all of it when nearly all are. The skewness g of n numbers cannot
+    exceed sqrt(n), so samples of a long tail understate it, and those that miss the tail understate the error too: with
+    dominance d = |g| / sqrt(n), the far bound uses g / (1 - d)^4. The power 2 would restore the mean of g.
+    """
+    sampled = ops.present(moments.skewness, 0.0)
+    size = ops.sqrt(ops.larger(weights.at_risk * 1.0, 1.0))
+    rest = 1.0 - ops.smaller(ops.larger(sampled, -sampled) / size, _LARGEST_DOMINANCE)
+    dropped = ops.divide(weights.risk_excess * weights.risk_excess, weights.risk * weights.risk_squared)
+    kept = 1.0 - ops.present(dropped, 1.0)  # the keep fraction, if there is only one
+    return sampled * (0.5 + 0.5 * kept * kept), sampled / (rest * rest * rest * rest)
+
+
+def _skewed(
+    ops: Ops, weights: Weights, z: float, t: Value, value: Value, margin: Value, near: Value, far: Value
+) -> tuple[Value, Value]:
+    """Bounds t margins away, moved by the first Edgeworth term of the studentised error.
+
+    The error's third cumulant is sum of u (w - 2) x cubed, its covariance with its own variance estimate sum of
+    u (w - 1) x cubed. `near` is the skewness of a row's share for the bound that it draws nearer, `far` for the other.
+    """
+    cubed = weights.risk * ops.sqrt(weights.risk)
+    excess = ops.present(ops.divide(weights.risk_excess, cubed), 0.0)
+    cumulant = ops.present(ops.divide(2.0 * weights.risk_excess + weights.risk, cubed), 0.0)
+    unit = excess / 2.0 + cumulant * ((z * z - 1.0) / 6.0)
+    wide, narrow = far * unit, near * unit
+    above, below = ops.larger(wide, narrow), ops.smaller(wide, narrow)  # right for both signs of the skewness
+    return value - margin * (t - below), value + margin * (t + above)
+
+
+def _log_margins(ops: Ops, weights: Weights, moments: Moments, z: float) -> tuple[Value, Value]:
+    """How far the bounds of a variance lie below and above it, as logarithms of ratios."""
+    n = ops.larger(weights.at_risk * 1.0, 4.0)
+    sampled = ops.present(moments.kurtosis, 0.0)
+    # The usual unbiased form under normality; 1 is the smallest value that kurtosis + 2 is let take.
+    tail = ops.larger(((n + 1.0) * sampled + 6.0) * (n - 1.0) / ((n - 2.0) * (n - 3.0)) + 2.0, 1.0)
+    dominance = ops.smaller(ops.sqrt(ops.larger(sampled, 0.0) / n), _LARGEST_DOMINANCE)
+    long_tail = tail / ((1.0 - dominance) * (1.0 - dominance))
+    rows = effective_rows(ops, weights)
+    t = _student(ops, rows, z)
+    relative = ops.present(ops.divide(ops.sqrt(weights.risk), weights.total), 0.0)
+    excess = ops.present(ops.divide(weights.risk_excess, weights.risk * ops.sqrt(weights.risk)), 0.0)
+    widening = _SPREAD_TAIL * excess * ops.sqrt(rows / n) * ops.sqrt(long_tail)
+    above = relative * ops.sqrt(long_tail) * (t + widening)
+    return relative * ops.sqrt(tail) * t, ops.smaller(above, _LARGEST_LOG_RATIO)
+
+
+def _student(ops: Ops, rows: Value, z: float) -> Value:
+    """Student's quantile for rows - 1 degrees of freedom, by its expansion about the normal one."""
+    freedom = ops.larger(rows - 1.0, 1.0)
+    first, second = (z**3 + z) / 4.0, (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0
+    return z + (first + second / freedom) / freedom
+
+
+def _collapse(ops: Ops, weights: Weights, value: Value, lower: Value, upper: Value, few: float) -> Estimate:
+    """Bounds that are the value where nothing was dropped, and the two flags."""
+    shed = weights.largest > 1.0
+    low, high = ops.where(shed, lower, value), ops.where(shed, upper, value)
+    return Estimate(value, low, high, ops.where(shed, False, True), effective_rows(ops, weights) >= few)

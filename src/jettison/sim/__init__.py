@@ -1,0 +1,1 @@
+"""The simulated micro-batch engine and the baselines that run on it."""

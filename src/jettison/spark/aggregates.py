@@ -1,0 +1,208 @@
+"""Aggregates over shed rows as native Spark columns: a value, its bounds, and how far to trust them.
+
+They stand wherever Spark's own aggregates stand, in batch and in streaming queries, and are made of Spark's own
+aggregates only. Spark computes equal sums once, so that `avg` and `sum` of one column share most of their work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from jettison import estimate
+from jettison.estimate import Estimate, Moments, Weights
+
+EXACT = "exact"
+BOUNDED = "bounded"
+FEW_ROWS = "few rows"
+
+
+class SparkOps:
+    """`jettison.estimate.Ops` for columns: no operation raises in ANSI mode."""
+
+    def sqrt(self, x: Any) -> Column:
+        """Square root."""
+        return F.sqrt(x)
+
+    def exp(self, x: Any) -> Column:
+        """Exponential."""
+        return F.exp(x)
+
+    def divide(self, x: Any, y: Any) -> Column:
+        """Quotient; null where y is 0."""
+        return F.try_divide(x, y)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Column:
+        """Choose by condition."""
+        return F.when(condition, x).otherwise(y)
+
+    def larger(self, x: Any, y: Any) -> Column:
+        """The larger; null is passed over."""
+        return F.greatest(_column(x), _column(y))
+
+    def smaller(self, x: Any, y: Any) -> Column:
+        """The smaller; null is passed over."""
+        return F.least(_column(x), _column(y))
+
+    def present(self, x: Any, otherwise: float) -> Column:
+        """Replace null."""
+        return F.coalesce(x, F.lit(otherwise))
+
+
+def count(
+    column: Column | str | None = None, *, confidence: float = 0.95, weight: Column | str = "jt_weight"
+) -> Column:
+    """Rows that there were before shedding, or rows with a value in `column` if one is given.
+
+    Parameters
+    ----------
+    column
+        Count only rows in which this is not null, as Spark's `count(column)` does.
+    confidence
+        Share of windows in which the true answer shall lie between the bounds.
+    weight
+        Inverse of the probability that the row was kept; never null, 1 or more.
+
+    Returns
+    -------
+    Column
+        A struct: `value`, `lower` and `upper` (double), `kept` (long: the rows that the answer rests on) and `status`
+        ('exact' when no row of the group could have been dropped, 'bounded', or 'few rows' when too few rows were kept
+        for the bounds to be trusted).
+
+    Examples
+    --------
+    >>> rides.groupBy("route").agg(count().alias("rides"))  # doctest: +SKIP
+
+    Notes
+    -----
+    A group of which no row was kept is not in the result at all.
+    """
+    z, value = estimate.quantile(confidence), F.lit(1.0) if column is None else _double(column)
+    weights = _weights(value, _column_named(weight))
+    return _answer(lambda known, _: estimate.count_estimate(SparkOps(), known, z), weights, Moments())
+
+
+def sum(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+    """Sum of `column` over all rows, dropped ones included. Parameters and result as for `count`."""
+    return _aggregate(estimate.sum_estimate, _sum_moments, column, confidence, weight)
+
+
+def avg(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+    """Mean of `column` over all rows, dropped ones included. Parameters and result as for `count`.
+
+    Examples
+    --------
+    >>> rides.groupBy("route").agg(avg("fare").alias("fare")).select("fare.value", "fare.upper")  # doctest: +SKIP
+    """
+    return _aggregate(estimate.mean_estimate, _mean_moments, column, confidence, weight)
+
+
+def variance(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+    """Sample variance of `column`, as Spark's `var_samp`. Parameters and result as for `count`."""
+    return _aggregate(estimate.variance_estimate, _spread_moments, column, confidence, weight)
+
+
+def stddev(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+    """Sample standard deviation of `column`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
+    return _aggregate(estimate.stddev_estimate, _spread_moments, column, confidence, weight)
+
+
+def _aggregate(
+    formula: Callable[[SparkOps, Weights, Moments, float], Estimate],
+    moments: Callable[[Column, Column], Moments],
+    column: Column | str,
+    confidence: float,
+    weight: Column | str,
+) -> Column:
+    z, value, inverse = estimate.quantile(confidence), _column_named(column), _column_named(weight)
+    weights = _weights(_double(value), inverse)
+    return _answer(lambda *known: formula(SparkOps(), *known, z), weights, moments(value, inverse))
+
+
+def _weights(x: Column, w: Column) -> Weights:
+    u = w * (w - 1.0)
+    total, risk, risk_squared, risk_excess = (
+        F.sum(F.when(x.isNotNull(), part)) for part in (w, u, u * u, u * (w - 1.0))
+    )
+    return Weights(F.count(x), F.count(F.when(w > 1.0, x)), total, risk, risk_squared, risk_excess, F.max(w))
+
+
+def _sum_moments(column: Column, w: Column) -> Moments:
+    x = _double(column)
+    risky = F.when(w > 1.0, x)
+    return Moments(
+        plain_sum=F.sum(column).cast("double"),  # of the column itself: longs and decimals add up exactly
+        weighted_sum=F.sum(w * x),
+        risk_square=F.sum(w * (w - 1.0) * x * x),
+        risk_mean=F.avg(risky),
+        risk_variance=F.var_pop(risky),
+        skewness=F.skewness(risky),
+    )
+
+
+def _mean_moments(column: Column, w: Column) -> Moments:
+    x = _double(column)
+    u = w * (w - 1.0)
+    return Moments(
+        plain_mean=F.avg(column).cast("double"),
+        cov_weight=F.covar_pop(w, x),
+        cov_risk=F.covar_pop(u, x),
+        cov_risked=F.covar_pop(u * x, x),
+        skewness=F.skewness(F.when(w > 1.0, x)),
+    )
+
+
+def _spread_moments(column: Column, w: Column) -> Moments:
+    x = _double(column)
+    return Moments(
+        plain_mean=F.avg(x),
+        plain_variance=F.var_samp(x),
+        cov_weight=F.covar_pop(w, x),
+        cov_weighted=F.covar_pop(w * x, x),
+        kurtosis=F.kurtosis(F.when(w > 1.0, x)),
+    )
+
+
+def _answer(formula: Callable[[Weights, Moments], Estimate], weights: Weights, moments: Moments) -> Column:
+    """Evaluate the formula on the finished sums.
+
+    Columns are trees, so a formula that uses a sum ten times would hold it ten times, and Spark would take seconds to
+    plan the query. A lambda over an array of one struct gives the sums a name.
+    """
+    sums = {field.name: getattr(part, field.name) for part in (weights, moments) for field in fields(part)}
+    named = F.struct(*(column.alias(name) for name, column in sums.items() if column is not None))
+
+    def apply(known: Column) -> Column:
+        of = {name: None if column is None else known[name] for name, column in sums.items()}
+        of_weights, of_moments = ({field.name: of[field.name] for field in fields(part)} for part in (weights, moments))
+        return _struct(formula(Weights(**of_weights), Moments(**of_moments)), known["kept"])
+
+    return F.transform(F.array(named), apply)[0]
+
+
+def _struct(answer: Estimate, kept: Column) -> Column:
+    status = F.when(answer.exact, EXACT).when(answer.enough, BOUNDED).otherwise(FEW_ROWS)
+    return F.struct(
+        answer.value.alias("value"),
+        answer.lower.alias("lower"),
+        answer.upper.alias("upper"),
+        kept.alias("kept"),
+        status.alias("status"),
+    )
+
+
+def _column(x: Any) -> Column:
+    return x if isinstance(x, Column) else F.lit(x)
+
+
+def _column_named(x: Column | str) -> Column:
+    return F.col(x) if isinstance(x, str) else x
+
+
+def _double(column: Column | str) -> Column:
+    return _column_named(column).cast("double")

@@ -1,0 +1,46 @@
+"""A local Spark session for the commands, with each setting explained."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+@contextmanager
+def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSession]:
+    """A session on this machine, stopped at the end."""
+    cores = min(os.cpu_count() or 2, 4)
+    with tempfile.TemporaryDirectory(prefix="jettison-spark-") as scratch:
+        session = (
+            SparkSession.builder.master(master or f"local[{cores}]")
+            .appName(name)
+            # As many state partitions as cores: each one is files and a task in every micro-batch.
+            .config("spark.sql.shuffle.partitions", str(cores))
+            # A stream of large rows makes garbage fast; more room means fewer pauses.
+            .config("spark.driver.memory", "4g")
+            # Exact row counts come from the web interface; port 0 avoids a clash with other sessions.
+            .config("spark.ui.port", "0")
+            .config("spark.ui.showConsoleProgress", "false")
+            # Nothing here is to be reached from outside this machine.
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", scratch)
+            # Keep every batch's progress: runs are judged from it afterwards.
+            .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
+            # Spark's own chatter would bury what a command has to say.
+            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
+        try:
+            yield session
+        finally:
+            session.stop()

@@ -1,0 +1,124 @@
+"""Every policy passes every check, and every check fails for a policy that breaks its promise."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+import jettison.policies
+from jettison.plan import DropPlan, RandomDrop
+from jettison.policies import Policy, UniformDrop, checks
+from jettison.stats import Budget, Stats
+
+# Whatever the package exports besides the protocol itself: a new policy is checked without touching this file.
+POLICIES = [getattr(jettison.policies, name)() for name in jettison.policies.__all__ if name != "Policy"]
+
+
+@pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+def test_every_policy_passes_every_check(policy, check):
+    check(policy)
+
+
+class Wrong(UniformDrop):
+    """A good policy with one fault, put in by a subclass."""
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        return self.spoil(UniformDrop().plan(stats, budget), stats)
+
+    def spoil(self, plan: DropPlan, stats: Stats) -> DropPlan:
+        raise NotImplementedError
+
+
+class Fickle(Wrong):
+    counter = itertools.count()
+
+    def spoil(self, plan, stats):
+        return replace(plan, cause=f"plan number {next(self.counter)}")
+
+
+class Greedy(Wrong):
+    """Drops a little always, even when idle."""
+
+    def spoil(self, plan, stats):
+        return replace(plan, points={n: RandomDrop(min(s.keep_fraction, 0.999)) for n, s in plan.points.items()})
+
+
+class LateWhenIdle(Wrong):
+    """Keeps fresh rows, but thins late ones when idle."""
+
+    def spoil(self, plan, stats):
+        return replace(plan, points={n: RandomDrop(s.keep_fraction, 0.5, 3.0) for n, s in plan.points.items()})
+
+
+class Forgetful(Wrong):
+    """Leaves the last drop point out."""
+
+    def spoil(self, plan, stats):
+        return replace(plan, points=dict(list(plan.points.items())[:-1]))
+
+
+class Unspeakable(Wrong):
+    """Its cause is no text, so it comes back from JSON as something else."""
+
+    def spoil(self, plan, stats):
+        return replace(plan, cause=42)
+
+
+class Spendthrift(Wrong):
+    """Keeps a little more than the budget."""
+
+    def spoil(self, plan, stats):
+        return replace(plan, points={n: RandomDrop(min(1.0, s.keep_fraction + 0.001)) for n, s in plan.points.items()})
+
+
+class BlindToProtected(UniformDrop):
+    """Spends the whole budget on unprotected rows, so that protected ones come on top."""
+
+    def plan(self, stats, budget):
+        points = {name: RandomDrop(min(1.0, budget.keep_fraction)) for name in stats.points}
+        return DropPlan(0, points, budget.cause)
+
+
+@pytest.mark.parametrize(
+    ("policy", "check", "complaint"),
+    [
+        (Fickle(), checks.check_deterministic, "two plans differ"),
+        (Greedy(), checks.check_keeps_everything_when_idle, "although the budget is 1"),
+        (LateWhenIdle(), checks.check_keeps_everything_when_idle, "although the budget is 1"),
+        (Forgetful(), checks.check_keeps_everything_when_idle, "does not cover"),
+        (Unspeakable(), checks.check_round_trips_through_json, "changed on its way"),
+        (Spendthrift(), checks.check_meets_budget, "of a budget of"),
+        (BlindToProtected(), checks.check_meets_budget, "of a budget of"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or type(value).__name__,
+)
+def test_a_check_catches_the_policy_that_breaks_it(policy, check, complaint):
+    assert isinstance(policy, Policy)
+    with pytest.raises(AssertionError, match=complaint):
+        check(policy)
+
+
+def test_no_check_goes_without_a_policy_that_breaks_it():
+    marks = test_a_check_catches_the_policy_that_breaks_it.pytestmark
+    broken = {check for mark in marks for _, check, _ in mark.args[1]}
+    assert broken == set(checks.ALL_CHECKS)
+
+
+def test_all_checks_are_listed():
+    assert set(checks.ALL_CHECKS) == {value for name, value in vars(checks).items() if name.startswith("check_")}
+
+
+def test_situations_are_replayable_and_hold_the_edges():
+    first, again = list(checks._situations()), list(checks._situations())
+    assert first == again
+    assert {0.0, 1.0} <= {budget.keep_fraction for _, budget in first}
+    points = [point for stats, _ in first for point in stats.points.values()]
+    assert any(point.seen == 0 for point in points)
+    assert any(point.protected_share == 0 for point in points)
+    assert any(
+        point.protected_share > budget.keep_fraction for stats, budget in first for point in stats.points.values()
+    )
+    assert {len(stats.points) for stats, _ in first} == {1, 2, 3}

@@ -1,0 +1,62 @@
+"""A guarded query in a process of its own, for tests that kill it. Usage: driver.py MASTER FOLDER [finish]."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import jettison as jt
+from jettison.plan import DropPlan, RandomDrop
+from jettison.stats import Budget, Stats
+
+SCHEMA = "id long, key string, value double, vip boolean, at timestamp"
+
+
+class KeepHalf:
+    """Drops in every batch, so that each one matters; the controller works beside it as ever."""
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        return DropPlan(0, {name: RandomDrop(0.5) for name in stats.points}, cause="a burst")
+
+
+def main(master: str, folder: Path, *, finish: bool) -> None:
+    spark = (
+        SparkSession.builder.master(master)
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.port", "0")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.log.level", "ERROR")
+        # Executors of a local cluster put their logs in a work directory; not in the source tree.
+        .config("spark.executor.memory", "512m")
+        .getOrCreate()
+    )
+    raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepHalf())
+    rows = shedder.guard(raw, id="id", protect="vip", name="rides")
+    answers = (
+        rows.withWatermark("at", "1 second")
+        .groupBy(F.window("at", "10 seconds"), "key")
+        .agg(jt.count().alias("rides"), F.count_if("vip").alias("vips"))
+    )
+    query = shedder.start(answers.writeStream.format("parquet").option("path", str(folder / "out")))
+    print("started", flush=True)
+    if not finish:
+        query.awaitTermination()
+    query.processAllAvailable()
+    query.stop()
+    while not list(shedder.ledger.records("stop")):
+        time.sleep(0.05)
+    print(shedder.status(), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), finish=sys.argv[3:] == ["finish"])

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jettison import estimate
+from jettison.errors import InvalidSetting
+from jettison.spark import aggregates as jt
+
+pytestmark = pytest.mark.spark
+
+NAMES = ("count", "sum", "avg", "variance", "stddev")
+FORMULAS = {
+    "sum": estimate.sum_estimate,
+    "avg": estimate.mean_estimate,
+    "variance": estimate.variance_estimate,
+    "stddev": estimate.stddev_estimate,
+}
+
+
+def ours(column: str = "x") -> list[Any]:
+    return [getattr(jt, name)(column).alias(name) for name in NAMES]
+
+
+def frame(spark: SparkSession, groups: dict[str, tuple[list[float | None], list[float]]]) -> DataFrame:
+    rows = [(key, x, w) for key, (xs, ws) in groups.items() for x, w in zip(xs, ws, strict=True)]
+    return spark.createDataFrame(rows, "key string, x double, jt_weight double")
+
+
+def as_numpy(xs: list[float | None], ws: list[float]) -> dict[str, estimate.Estimate]:
+    weights, moments = estimate.describe([math.nan if x is None else x for x in xs], ws)
+    ops, z = estimate.NumpyOps(), estimate.quantile(0.95)
+    answers = {name: formula(ops, weights, moments, z) for name, formula in FORMULAS.items()}
+    return {"count": estimate.count_estimate(ops, weights, z)} | answers
+
+
+@pytest.fixture(scope="module")
+def samples() -> dict[str, tuple[list[float | None], list[float]]]:
+    random = np.random.default_rng(1)
+    many = random.lognormal(size=400).tolist()
+    holed: list[float | None] = random.normal(50.0, 5.0, 60).tolist()
+    holed[::7] = [None] * len(holed[::7])
+    far = (1e9 + random.normal(size=200)).tolist()
+    return {
+        "one rate": (many, [10.0] * 400),
+        "changing rates": (many, random.choice([1.0, 1.25, 4.0, 10.0], 400).tolist()),
+        "with nulls": (holed, [3.0] * 60),
+        "negative": ([-x for x in many], [2.5] * 400),
+        "far from zero": (far, random.choice([2.0, 5.0], 200).tolist()),
+        "constant": ([7.0] * 50, [2.0] * 50),
+        "two rows": ([1.0, 4.0], [2.0, 3.0]),
+        "one row": ([7.0], [3.0]),
+        "no value": ([None, None], [3.0, 1.0]),
+        "untouched": (many[:50], [1.0] * 50),
+        "one row untouched": ([7.0], [1.0]),
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(spark: SparkSession, samples: dict[str, Any]) -> dict[str, Any]:
+    return {row["key"]: row for row in frame(spark, samples).groupBy("key").agg(*ours()).collect()}
+
+
+def test_spark_and_numpy_agree(answers, samples):
+    for key, (xs, ws) in samples.items():
+        for name, expected in as_numpy(xs, ws).items():
+            found = answers[key][name]
+            for part in ("value", "lower", "upper"):
+                wanted = float(getattr(expected, part))
+                # Rounding of 1e9 + x costs the spread seven digits, here and there differently.
+                tolerance = 1e-6 if key == "far from zero" and name in ("variance", "stddev") else 1e-9
+                if math.isnan(wanted):
+                    assert found[part] is None, (key, name, part)
+                else:
+                    assert found[part] == pytest.approx(wanted, rel=tolerance), (key, name, part)
+
+
+def test_status_and_rows_kept(answers, samples):
+    def states(key: str) -> list[str]:
+        return [answers[key][name]["status"] for name in NAMES]
+
+    assert states("one rate") == ["bounded"] * 5
+    assert states("untouched") == states("one row untouched") == ["exact"] * 5
+    assert states("two rows") == states("one row") == states("no value") == ["few rows"] * 5
+    assert states("with nulls") == ["bounded"] * 3 + ["few rows"] * 2
+    for key, (xs, _) in samples.items():
+        assert {answers[key][name]["kept"] for name in NAMES} == {sum(x is not None for x in xs)}
+
+
+@pytest.mark.parametrize("column", ["near", "far", "whole", "price"])
+def test_without_shedding_the_answers_are_those_of_spark(spark, column):
+    frame = spark.range(3000).select(
+        (F.col("id") % 3).alias("key"),
+        F.when(F.col("id") % 11 > 0, F.rand(5) * 40 - 10).alias("near"),
+        (1e9 + F.randn(6)).alias("far"),
+        (F.col("id") * 7919 % 1000 - 400).alias("whole"),
+        (F.rand(7) * 100).cast("decimal(10,2)").alias("price"),
+        F.lit(1.0).alias("jt_weight"),
+    )
+    theirs = [F.count(column), F.sum(column), F.avg(column), F.var_samp(column), F.stddev_samp(column)]
+    named = [own.cast("double").alias(f"own_{name}") for own, name in zip(theirs, NAMES, strict=True)]
+    for row in frame.groupBy("key").agg(*ours(column), *named).collect():
+        for name in NAMES:
+            assert row[name]["value"] == pytest.approx(row[f"own_{name}"], rel=1e-12)
+            assert row[name]["lower"] == row[name]["value"] == row[name]["upper"]
+            assert row[name]["status"] == "exact"
+
+
+def test_count_of_rows_includes_rows_without_a_value(spark):
+    rows = spark.createDataFrame([(1.0, 2.0), (None, 2.0)], "x double, jt_weight double")
+    row = rows.agg(jt.count().alias("rows"), jt.count("x").alias("values")).first()
+    assert (row["rows"]["value"], row["values"]["value"]) == (4.0, 2.0)
+
+
+def test_empty_input_gives_no_value_and_does_not_raise(spark):
+    row = spark.createDataFrame([], "x double, jt_weight double").agg(*ours()).first()
+    assert row["count"]["value"] == 0.0
+    assert all(row[name]["value"] is None for name in NAMES[1:])
+
+
+def test_weight_column_and_confidence_can_be_chosen(spark):
+    rows = spark.range(100).select(F.col("id").cast("double").alias("x"), F.lit(4.0).alias("w"))
+    row = rows.agg(
+        jt.avg("x", weight="w").alias("usual"), jt.avg(F.col("x"), weight=F.col("w"), confidence=0.99).alias("wide")
+    ).first()
+    assert (
+        row["wide"]["lower"]
+        < row["usual"]["lower"]
+        < row["usual"]["value"]
+        < row["usual"]["upper"]
+        < row["wide"]["upper"]
+    )
+    with pytest.raises(InvalidSetting, match="confidence"):
+        jt.avg("x", confidence=1.5)
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_windows_of_a_stream(spark, tmp_path, mode):
+    folder = tmp_path / "in"
+    for part, at in enumerate(("00:01:00", "00:02:00", "00:30:00")):
+        spark.range(60).coalesce(1).select(
+            F.lit(f"2026-01-01 {at}").cast("timestamp").alias("time"),
+            (F.col("id") + 100 * part).cast("double").alias("x"),
+            F.lit([2.0, 5.0, 1.0][part]).alias("jt_weight"),
+        ).write.mode("append").json(str(folder))
+    query = (
+        spark.readStream.schema("time timestamp, x double, jt_weight double")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(folder))
+        .withWatermark("time", "1 minute")
+        .groupBy(F.window("time", "10 minutes"))
+        .agg(*ours())
+        .writeStream.format("memory")
+        .queryName(f"answers_{mode}")
+        .outputMode(mode)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(60)
+        rows = spark.table(f"answers_{mode}").collect()
+    finally:
+        query.stop()
+    first = max((row for row in rows if row["window"]["start"].minute == 0), key=lambda row: row["count"]["kept"])
+    assert first["count"]["kept"] == 120
+    assert first["count"]["value"] == 60 * 2.0 + 60 * 5.0
+    assert first["avg"]["value"] == pytest.approx(statistics.fmean([29.5] * 2 + [129.5] * 5))
+    assert first["sum"]["lower"] < first["sum"]["value"] < first["sum"]["upper"]
+
+
+def test_no_python_stands_in_the_plan(spark, samples, capsys):
+    frame(spark, samples).groupBy("key").agg(*ours()).explain()
+    plan = capsys.readouterr().out
+    assert "HashAggregate" in plan
+    assert "Python" not in plan
+    assert "SortAggregate" not in plan

@@ -1,0 +1,97 @@
+"""Kill -9 in the middle of a burst, on one machine and on a cluster: the query goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import jettison as jt
+
+DRIVER = Path(__file__).with_name("driver.py")
+FILES, ROWS_PER_FILE, SECONDS_PER_FILE = 14, 2_000, 10
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def land_burst(folder: Path) -> None:
+    """One window of ten seconds a file, and a last row far ahead, so that all other windows close."""
+    folder.mkdir()
+    for file in range(FILES):
+        rows = [row(file, i) for i in range(ROWS_PER_FILE)]
+        (folder / f"{file:03d}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    last = row(FILES, 0) | {"at": (START + timedelta(hours=1)).isoformat(), "vip": True}
+    (folder / f"{FILES:03d}.json").write_text(json.dumps(last) + "\n")
+
+
+def row(file: int, i: int) -> dict[str, object]:
+    at = START + timedelta(seconds=SECONDS_PER_FILE * file + i % SECONDS_PER_FILE)
+    return {
+        "id": file * ROWS_PER_FILE + i,
+        "key": f"k{i % 3}",
+        "value": 1.0,
+        "vip": i % 10 == 0,
+        "at": at.isoformat(),
+    }
+
+
+def run_driver(master: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"SPARK_WORKER_DIR": str(folder / "work"), "SPARK_LOCAL_DIRS": str(folder / "scratch")}
+    command = [sys.executable, str(DRIVER), master, str(folder), *arguments]
+    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)
+
+
+def kill_in_mid_burst(driver: subprocess.Popen[bytes], ledger: Path) -> None:
+    deadline = time.monotonic() + 120
+    while jt.Ledger(ledger).totals().batches < 4:
+        assert driver.poll() is None, "the driver ended by itself"
+        assert time.monotonic() < deadline, "no batches on record"
+        time.sleep(0.02)
+    # The whole group: Python, the JVM and, on a cluster, its workers.
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str) -> None:
+    land_burst(tmp_path / "in")
+    ledger_folder = tmp_path / "checkpoint" / "jettison" / "ledger"
+    kill_in_mid_burst(run_driver(master, tmp_path), ledger_folder)
+    at_death = jt.Ledger(ledger_folder).totals()
+    assert at_death.batches <= FILES
+    saved = json.loads((tmp_path / "checkpoint" / "jettison" / "controller.json").read_text())
+    assert saved
+
+    assert run_driver(master, tmp_path, "finish").wait(timeout=240) == 0
+
+    ledger = jt.Ledger(ledger_folder)
+    batches = [record["batch_id"] for record in ledger.records("batch")]
+    assert len(batches) == len(set(batches)), "a batch is counted twice"
+    # At most the batch that had committed when the driver died, but was not yet on record.
+    assert len(ledger.gaps()) <= 1
+    assert all(p["seen"] == p["kept"] + p["dropped"] for r in ledger.records("batch") for p in r["points"].values())
+    starts, plans = list(ledger.records("start")), list(ledger.records("plan"))
+    assert [start["restored"] for start in starts] == [False, True]
+    versions = [plan["version"] for plan in plans]
+    assert versions == sorted(set(versions))
+    restored = next(plan for plan in plans if plan["at_s"] >= starts[1]["at_s"])
+    assert restored["points"]["rides"]["keep_fraction"] == 0.5
+    assert "restored after a restart" in restored["cause"]
+
+    answers = Counter[tuple[datetime, str]]()
+    vips = 0
+    for answer in pq.read_table(tmp_path / "out", columns=["window", "key", "rides", "vips"]).to_pylist():
+        answers[(answer["window"]["start"], answer["key"])] += 1
+        vips += answer["vips"]
+        assert answer["rides"]["kept"] < ROWS_PER_FILE / 2  # every batch was shed, before and after
+    assert len(answers) == FILES * 3, "a window is lost"
+    assert set(answers.values()) == {1}, "a window is there twice"
+    assert vips == FILES * ROWS_PER_FILE // 10, "a protected row is lost or counted twice"

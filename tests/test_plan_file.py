@@ -1,0 +1,104 @@
+"""The plan file always has its size, and damage to it is noticed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jettison import plan_file
+from jettison.errors import DamagedPlan, PlanTooLarge
+from jettison.plan import DropPlan, RandomDrop
+from jettison.plan_file import CHECKSUM_DIGITS, decode, encode
+
+PLAN = DropPlan(7, {"rides": RandomDrop(0.25, 0.05, 3.0)}, "4 times more rows arrive than can be processed")
+any_text = st.text(st.characters(exclude_categories=()), max_size=20)
+plans = st.builds(
+    DropPlan,
+    st.integers(min_value=0, max_value=2**63 - 1),
+    st.dictionaries(any_text, st.builds(RandomDrop, st.floats(min_value=0.0, max_value=1.0)), max_size=4),
+    any_text,
+)
+
+
+def harmless(content: bytes) -> bool:
+    """Whether the file is refused, or still says what `PLAN` says."""
+    try:
+        return decode(content) == PLAN
+    except DamagedPlan:
+        return True
+
+
+@given(plans, st.integers(min_value=0, max_value=2**62))
+def test_any_plan_fills_the_file_exactly_and_comes_back_equal(plan, valid_until_ms):
+    content = encode(plan, valid_until_ms=valid_until_ms, size=8192)
+    assert len(content) == 8192
+    assert content.isascii()
+    assert decode(content) == plan
+
+
+def test_the_usual_size_is_the_default():
+    assert len(encode(PLAN, valid_until_ms=0)) == plan_file.DEFAULT_SIZE
+
+
+def test_checksum_and_lease_lie_where_the_query_reads_them():
+    content = encode(PLAN, valid_until_ms=1_700_000_000_123, size=512).rstrip(b" ")
+    checksum, blank, body = content[:CHECKSUM_DIGITS], content[CHECKSUM_DIGITS:][:1], content[CHECKSUM_DIGITS + 1 :]
+    assert (int(checksum), blank) == (zlib.crc32(body), b" ")
+    assert json.loads(body)["valid_until_ms"] == 1_700_000_000_123
+
+
+def test_a_plan_may_fill_the_file_to_the_last_byte_but_not_beyond():
+    needed = len(encode(PLAN, valid_until_ms=5, size=4096).rstrip())
+    assert decode(encode(PLAN, valid_until_ms=5, size=needed)) == PLAN
+    with pytest.raises(PlanTooLarge, match=r"plan version 7.*Hint: raise `plan_size`"):
+        encode(PLAN, valid_until_ms=5, size=needed - 1)
+
+
+def test_any_single_byte_replaced_by_any_other_is_noticed_or_harmless():
+    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    assert content.endswith(b" "), "the padding is to be covered too"
+    for position, old in enumerate(content):
+        for new in range(256):
+            if new != old:
+                damaged = content[:position] + bytes([new]) + content[position + 1 :]
+                assert harmless(damaged), (position, new)
+
+
+def test_a_changed_byte_of_checksum_or_body_is_always_noticed():
+    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    for position in set(range(len(content.rstrip()))) - {CHECKSUM_DIGITS}:
+        for bit in range(8):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << bit
+            with pytest.raises(DamagedPlan):
+                decode(bytes(damaged))
+
+
+def test_any_single_byte_removed_or_doubled_is_noticed_or_harmless():
+    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    for position in range(len(content)):
+        assert harmless(content[:position] + content[position + 1 :]), f"byte {position} removed"
+        assert harmless(content[: position + 1] + content[position:]), f"byte {position} doubled"
+
+
+def test_a_file_cut_anywhere_in_its_text_is_noticed():
+    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    for length in range(len(content.rstrip())):
+        with pytest.raises(DamagedPlan):
+            decode(content[:length])
+
+
+@given(st.binary(max_size=64))
+def test_other_bytes_are_damaged_and_nothing_worse(content):
+    with pytest.raises(DamagedPlan):
+        decode(content)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"null", b'{"version": 1}', b"\xff\xfe", '{"cause": "é"}'.encode()])
+def test_a_fitting_checksum_alone_does_not_make_a_plan(body):
+    with pytest.raises(DamagedPlan):
+        decode(f"{zlib.crc32(body):010d} ".encode() + body)

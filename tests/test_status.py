@@ -1,0 +1,43 @@
+"""The snapshot counts rows without a remainder and reads as one line."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from jettison.status import Status
+
+STATUS = Status(
+    mode="shedding",
+    keep_fraction={"rides": 0.25, "fares": 1.0},
+    plan_version=12,
+    cause="4 times too many rows",
+    latency_s=2.5,
+    latency_bound_s=3.0,
+    batches=8,
+    rows_seen=4000,
+    rows_kept=1000,
+    faults={"plan": 1},
+)
+
+
+def test_rows_seen_are_kept_or_dropped():
+    assert STATUS.rows_dropped == 3000
+    assert STATUS.rows_seen == STATUS.rows_kept + STATUS.rows_dropped
+
+
+def test_the_line_names_mode_fractions_latency_rows_plan_and_cause():
+    assert str(STATUS) == (
+        "shedding (keep fraction: rides 0.250, fares 1.000), latency 2.50 s of 3 s, "
+        "1,000 of 4,000 rows kept, plan 12: 4 times too many rows"
+    )
+
+
+def test_before_the_first_batch_the_line_says_so():
+    assert "latency no batch yet of 3 s" in str(dataclasses.replace(STATUS, latency_s=None))
+
+
+def test_a_snapshot_does_not_change():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        STATUS.batches = 9
