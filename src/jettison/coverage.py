@@ -177,7 +177,7 @@ def _matrix(window: NDArray[np.int64], x: Floats, windows: int) -> Floats:
 def _answers(sums: estimate.Weights, moments: estimate.Moments, z: float) -> dict[str, estimate.Estimate]:
     ops = estimate.NumpyOps()
     return {
-        "count": estimate.count_estimate(ops, sums, z),
+        "count": estimate.count_estimate(ops, sums, moments, z),
         "sum": estimate.sum_estimate(ops, sums, moments, z),
         "avg": estimate.mean_estimate(ops, sums, moments, z),
         "variance": estimate.variance_estimate(ops, sums, moments, z),

@@ -9,6 +9,7 @@ Write u = w (w - 1): the share of a row in the variance of a weighted sum. It is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Protocol
@@ -151,6 +152,35 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """The numbers that an estimator's value and bounds are made of; each occurs several times in them.
+
+    Parameters
+    ----------
+    value, kept
+        The answer, and the rows that it rests on.
+    largest, rows
+        Largest weight of the group, and effective rows.
+    t
+        Quantile: how many margins lie between value and bounds.
+    low, high
+        Margins towards the lower and the upper bound.
+    near, far
+        What skewness adds to t for the bound that it draws nearer and for the one that it pushes away.
+    """
+
+    value: Value
+    kept: Value
+    largest: Value
+    rows: Value
+    t: Value
+    low: Value
+    high: Value
+    near: Value
+    far: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """An answer and its bounds.
 
@@ -163,6 +193,18 @@ class Estimate:
     upper: Value
     exact: Value
     enough: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """An estimator in two steps, so that an engine whose expressions are trees can name what stands between them."""
+
+    core: Callable[[Ops, Weights, Moments, float], Core]
+    bounds: Callable[[Ops, Core], Estimate]
+
+    def __call__(self, ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
+        """Both steps; `z` comes from `quantile`."""
+        return self.bounds(ops, self.core(ops, weights, moments, z))
 
 
 def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = None) -> tuple[Weights, Moments]:
@@ -246,71 +288,95 @@ def effective_rows(ops: Ops, weights: Weights) -> Value:
     return ops.present(ops.divide(weights.risk * weights.risk, weights.risk_squared), 0.0)
 
 
-def count_estimate(ops: Ops, weights: Weights, z: float) -> Estimate:
-    """Horvitz-Thompson count of rows, never below the rows kept; no Student widening, as no spread is estimated."""
-    value = ops.present(weights.total, 0.0)
+def _count(ops: Ops, weights: Weights, moments: Moments, z: float) -> Core:
+    """Horvitz-Thompson: variance is the sum of u. No Student widening, as no spread is estimated from values."""
     margin = ops.sqrt(ops.present(weights.risk, 0.0))
-    lower, upper = _skewed(ops, weights, z, z, value, margin, 1.0, 1.0)
-    return _collapse(ops, weights, value, ops.larger(lower, weights.kept * 1.0), upper, FEW_ROWS)
+    unit = _unit(ops, weights, z)
+    rows = effective_rows(ops, weights)
+    return Core(ops.present(weights.total, 0.0), weights.kept, weights.largest, rows, z, margin, margin, unit, unit)
 
 
-def sum_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
-    """Horvitz-Thompson sum: variance is the sum of u x squared [1]_.
-
-    References
-    ----------
-    .. [1] Horvitz, Thompson: A generalization of sampling without replacement from a finite universe, JASA 1952.
-    """
+def _sum(ops: Ops, weights: Weights, moments: Moments, z: float) -> Core:
+    """Horvitz-Thompson: variance is the sum of u x squared."""
     value = ops.where(weights.largest > 1.0, moments.weighted_sum, moments.plain_sum)
     margin = ops.sqrt(ops.present(moments.risk_square, 0.0))
     mean, variance = ops.present(moments.risk_mean, 0.0), ops.present(moments.risk_variance, 0.0)
-    square = mean * mean + variance
+    square, unit, rows = mean * mean + variance, _unit(ops, weights, z), effective_rows(ops, weights)
 
     def about_zero(skewness: Value) -> Value:
         cube = mean * (mean * mean + 3.0 * variance) + skewness * variance * ops.sqrt(variance)
         return ops.present(ops.divide(cube, square * ops.sqrt(square)), 0.0)
 
-    near, far = _skewness(ops, weights, moments)
-    t = _student(ops, effective_rows(ops, weights), z)
-    bounds = _skewed(ops, weights, z, t, value, margin, about_zero(near), about_zero(far))
-    return _collapse(ops, weights, value, *bounds, FEW_ROWS)
+    near, far = (about_zero(skewness) * unit for skewness in _skewness(ops, weights, moments))
+    return Core(value, weights.kept, weights.largest, rows, _student(ops, rows, z), margin, margin, near, far)
 
 
-def mean_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
-    """Ratio (Hajek) mean: variance is the sum of u (x - mean) squared over (sum of w) squared."""
-    shift = _mean_shift(ops, weights, moments)
+def _mean(ops: Ops, weights: Weights, moments: Moments, z: float) -> Core:
+    """Ratio (Hajek) estimator: variance is the sum of u (x - mean) squared over (sum of w) squared."""
+    shift, unit, rows = _mean_shift(ops, weights, moments), _unit(ops, weights, z), effective_rows(ops, weights)
     value = ops.where(weights.largest > 1.0, moments.plain_mean + shift, moments.plain_mean)
     about_plain = weights.kept * (moments.cov_risked - moments.plain_mean * moments.cov_risk)
     about_value = about_plain - shift * (2.0 * weights.kept * moments.cov_risk - shift * weights.risk)
     margin = ops.divide(ops.sqrt(ops.larger(about_value, 0.0)), weights.total)
-    t = _student(ops, effective_rows(ops, weights), z)
-    bounds = _skewed(ops, weights, z, t, value, margin, *_skewness(ops, weights, moments))
-    return _collapse(ops, weights, value, *bounds, FEW_ROWS)
+    near, far = (skewness * unit for skewness in _skewness(ops, weights, moments))
+    return Core(value, weights.kept, weights.largest, rows, _student(ops, rows, z), margin, margin, near, far)
 
 
-def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
-    """Sample variance of all rows; bounds on the log scale, wider above as the kurtosis of the kept rows grows.
+def _variance(ops: Ops, weights: Weights, moments: Moments, z: float) -> Core:
+    """Sample variance of all rows; margins are logarithms of ratios, from the kurtosis of the rows at risk.
 
-    Notes
-    -----
     The sum of w (x - mean) squared is divided by W - (sum of w squared) / W, with W the sum of w: unbiased under one
-    keep fraction, and n - 1 when nothing is dropped. The relative error is taken from the kurtosis of the rows at
-    risk, which supposes that weights do not depend on the values.
+    keep fraction, and n - 1 when nothing is dropped.
     """
-    shift = _mean_shift(ops, weights, moments)
+    shift, rows = _mean_shift(ops, weights, moments), effective_rows(ops, weights)
     about_plain = weights.kept * (moments.cov_weighted - moments.plain_mean * moments.cov_weight)
     squares = ops.larger(about_plain - shift * shift * weights.total, 0.0)
     freedom = weights.total - ops.divide(weights.risk + weights.total, weights.total)
     value = ops.where(weights.largest > 1.0, ops.divide(squares, freedom), moments.plain_variance)
-    lower, upper = _log_margins(ops, weights, moments, z)
-    return _collapse(ops, weights, value, value * ops.exp(-lower), value * ops.exp(upper), FEW_ROWS_SPREAD)
+    n = ops.larger(weights.at_risk * 1.0, 4.0)
+    tail, rest = _tail(ops, n, moments)
+    low = ops.present(ops.divide(ops.sqrt(weights.risk), weights.total), 0.0) * ops.sqrt(tail)
+    excess = ops.present(ops.divide(weights.risk_excess, weights.risk * ops.sqrt(weights.risk)), 0.0)
+    far = _SPREAD_TAIL * excess * ops.sqrt(rows * tail / n) / rest
+    return Core(value, weights.kept, weights.largest, rows, _student(ops, rows, z), low, low / rest, 0.0, far)
 
 
-def stddev_estimate(ops: Ops, weights: Weights, moments: Moments, z: float) -> Estimate:
-    """Square roots of `variance_estimate`."""
-    variance = variance_estimate(ops, weights, moments, z)
-    roots = (ops.sqrt(variance.value), ops.sqrt(variance.lower), ops.sqrt(variance.upper))
-    return Estimate(*roots, variance.exact, variance.enough)
+def _around(ops: Ops, core: Core) -> Estimate:
+    """Bounds at a distance from the value."""
+    # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative.
+    lower = core.value - core.low * (core.t - ops.smaller(core.near, core.far))
+    upper = core.value + core.high * (core.t + ops.larger(core.near, core.far))
+    return _collapse(ops, core, lower, upper, FEW_ROWS)
+
+
+def _around_count(ops: Ops, core: Core) -> Estimate:
+    """Bounds at a distance from the value, the lower one never below the rows kept."""
+    around = _around(ops, core)
+    return Estimate(around.value, ops.larger(around.lower, core.kept * 1.0), around.upper, around.exact, around.enough)
+
+
+def _by_ratio(ops: Ops, core: Core) -> Estimate:
+    """Bounds at a ratio to the value."""
+    rise = ops.smaller(core.high * (core.t + core.far), _LARGEST_LOG_RATIO)
+    return _collapse(ops, core, core.value * ops.exp(-core.low * core.t), core.value * ops.exp(rise), FEW_ROWS_SPREAD)
+
+
+def _root_by_ratio(ops: Ops, core: Core) -> Estimate:
+    square = _by_ratio(ops, core)
+    roots = (ops.sqrt(square.value), ops.sqrt(square.lower), ops.sqrt(square.upper))
+    return Estimate(roots[0], roots[1], roots[2], square.exact, square.enough)
+
+
+count_estimate = Estimator(_count, _around_count)
+"""Rows that there were."""
+sum_estimate = Estimator(_sum, _around)
+"""Their sum."""
+mean_estimate = Estimator(_mean, _around)
+"""Their mean."""
+variance_estimate = Estimator(_variance, _by_ratio)
+"""Their sample variance."""
+stddev_estimate = Estimator(_variance, _root_by_ratio)
+"""Their sample standard deviation."""
 
 
 def _mean_shift(ops: Ops, weights: Weights, moments: Moments) -> Value:
@@ -334,38 +400,23 @@ def _skewness(ops: Ops, weights: Weights, moments: Moments) -> tuple[Value, Valu
     return sampled * (0.5 + 0.5 * kept * kept), sampled / (rest * rest * rest * rest)
 
 
-def _skewed(
-    ops: Ops, weights: Weights, z: float, t: Value, value: Value, margin: Value, near: Value, far: Value
-) -> tuple[Value, Value]:
-    """Bounds t margins away, moved by the first Edgeworth term of the studentised error.
+def _unit(ops: Ops, weights: Weights, z: float) -> Value:
+    """First Edgeworth term of the studentised error, for a row share of skewness 1.
 
-    The error's third cumulant is sum of u (w - 2) x cubed, its covariance with its own variance estimate sum of
-    u (w - 1) x cubed. `near` is the skewness of a row's share for the bound that it draws nearer, `far` for the other.
+    The third cumulant of the error is the sum of u (w - 2) x cubed, its covariance with its own variance estimate the
+    sum of u (w - 1) x cubed. `Hall, The bootstrap and Edgeworth expansion, 1992, section 2.6`, for sums under Poisson
+    sampling.
     """
     cubed = weights.risk * ops.sqrt(weights.risk)
-    excess = ops.present(ops.divide(weights.risk_excess, cubed), 0.0)
-    cumulant = ops.present(ops.divide(2.0 * weights.risk_excess + weights.risk, cubed), 0.0)
-    unit = excess / 2.0 + cumulant * ((z * z - 1.0) / 6.0)
-    wide, narrow = far * unit, near * unit
-    above, below = ops.larger(wide, narrow), ops.smaller(wide, narrow)  # right for both signs of the skewness
-    return value - margin * (t - below), value + margin * (t + above)
+    share = (z * z - 1.0) / 6.0
+    return ops.present(ops.divide((0.5 + 2.0 * share) * weights.risk_excess + share * weights.risk, cubed), 0.0)
 
 
-def _log_margins(ops: Ops, weights: Weights, moments: Moments, z: float) -> tuple[Value, Value]:
-    """How far the bounds of a variance lie below and above it, as logarithms of ratios."""
-    n = ops.larger(weights.at_risk * 1.0, 4.0)
+def _tail(ops: Ops, n: Value, moments: Moments) -> tuple[Value, Value]:
+    """Kurtosis + 2 in its usual small-sample form, at least 1; and 1 - dominance, as for skewness."""
     sampled = ops.present(moments.kurtosis, 0.0)
-    # The usual unbiased form under normality; 1 is the smallest value that kurtosis + 2 is let take.
     tail = ops.larger(((n + 1.0) * sampled + 6.0) * (n - 1.0) / ((n - 2.0) * (n - 3.0)) + 2.0, 1.0)
-    dominance = ops.smaller(ops.sqrt(ops.larger(sampled, 0.0) / n), _LARGEST_DOMINANCE)
-    long_tail = tail / ((1.0 - dominance) * (1.0 - dominance))
-    rows = effective_rows(ops, weights)
-    t = _student(ops, rows, z)
-    relative = ops.present(ops.divide(ops.sqrt(weights.risk), weights.total), 0.0)
-    excess = ops.present(ops.divide(weights.risk_excess, weights.risk * ops.sqrt(weights.risk)), 0.0)
-    widening = _SPREAD_TAIL * excess * ops.sqrt(rows / n) * ops.sqrt(long_tail)
-    above = relative * ops.sqrt(long_tail) * (t + widening)
-    return relative * ops.sqrt(tail) * t, ops.smaller(above, _LARGEST_LOG_RATIO)
+    return tail, 1.0 - ops.smaller(ops.sqrt(ops.larger(sampled, 0.0) / n), _LARGEST_DOMINANCE)
 
 
 def _student(ops: Ops, rows: Value, z: float) -> Value:
@@ -375,8 +426,8 @@ def _student(ops: Ops, rows: Value, z: float) -> Value:
     return z + (first + second / freedom) / freedom
 
 
-def _collapse(ops: Ops, weights: Weights, value: Value, lower: Value, upper: Value, few: float) -> Estimate:
+def _collapse(ops: Ops, core: Core, lower: Value, upper: Value, few: float) -> Estimate:
     """Bounds that are the value where nothing was dropped, and the two flags."""
-    shed = weights.largest > 1.0
-    low, high = ops.where(shed, lower, value), ops.where(shed, upper, value)
-    return Estimate(value, low, high, ops.where(shed, False, True), effective_rows(ops, weights) >= few)
+    shed = core.largest > 1.0
+    low, high = ops.where(shed, lower, core.value), ops.where(shed, upper, core.value)
+    return Estimate(core.value, low, high, ops.where(shed, False, True), core.rows >= few)

@@ -20,7 +20,8 @@ from jettison.demo.pipeline import plain_fares, raw_rides, shed_fares
 from jettison.demo.schedule import Phase
 from jettison.spark.listener import report_of
 
-_POLL_S = 0.25
+# Often enough to look alive, seldom enough not to take part in the experiment.
+_POLL_S = 0.5
 _SAMPLES_PER_BATCH = 200
 
 
@@ -113,9 +114,10 @@ def _run(
         with RideFeed(folder / "in", phases) as feed:
             run = Run(name, feed.started_s, landing=feed.landing)
             end_s = feed.started_s + sum(phase.duration_s for phase in phases)
+            meter = _Meter(run, query, phases)
             while time.time() < end_s:
                 time.sleep(_POLL_S)
-                watch(_moment(run, query, feed, phases, *glance()))
+                watch(meter.moment(*glance()))
             run.landed = feed.landed_rows()
         run.ended_s = time.time()
         run.batches = _batches(query.recentProgress)
@@ -126,24 +128,44 @@ def _run(
     return run
 
 
-def _moment(
-    run: Run, query: StreamingQuery, feed: RideFeed, phases: Sequence[Phase], kept_fraction: float, note: str
-) -> Moment:
-    now_s = time.time()
-    elapsed_s = now_s - run.started_s
-    taken = sum(progress.numInputRows for progress in query.recentProgress)
-    landed = feed.landed_rows()
-    oldest_s = float(feed.arrival_of([taken])[0]) if taken < landed else now_s
-    return Moment(
-        run=run.name,
-        elapsed_s=elapsed_s,
-        total_s=sum(phase.duration_s for phase in phases),
-        arrival_rows_per_s=_rate_at(phases, elapsed_s),
-        kept_fraction=kept_fraction,
-        # The oldest row without an answer: what a person at the dashboard waits for right now.
-        latency_s=max(now_s - oldest_s, 0.0),
-        note=note,
-    )
+class _Meter:
+    """Reads off a running query what the terminal shows, without asking it for more than its last batch."""
+
+    def __init__(self, run: Run, query: StreamingQuery, phases: Sequence[Phase]) -> None:
+        self._run = run
+        self._query = query
+        self._phases = phases
+        self._last_batch = -1
+        self._taken = 0
+
+    def moment(self, kept_fraction: float, note: str) -> Moment:
+        """Where the run stands now."""
+        self._count()
+        now_s = time.time()
+        elapsed_s = now_s - self._run.started_s
+        assert self._run.landing is not None
+        waiting = self._taken < self._run.landing.schedule.rows
+        oldest_s = float(self._run.landing.arrival_of([self._taken])[0]) if waiting else now_s
+        return Moment(
+            run=self._run.name,
+            elapsed_s=elapsed_s,
+            total_s=sum(phase.duration_s for phase in self._phases),
+            arrival_rows_per_s=_rate_at(self._phases, elapsed_s),
+            kept_fraction=kept_fraction,
+            # The oldest row without an answer: what a person at the dashboard waits for right now.
+            latency_s=max(now_s - oldest_s, 0.0),
+            note=note,
+        )
+
+    def _count(self) -> None:
+        last = self._query.lastProgress
+        if last is None or last.batchId == self._last_batch:
+            return
+        if last.batchId == self._last_batch + 1:
+            self._taken += last.numInputRows
+        else:  # some batches were shorter than the time between two looks
+            self._taken = sum(progress.numInputRows for progress in self._query.recentProgress)
+        self._last_batch = last.batchId
 
 
 def _rate_at(phases: Sequence[Phase], elapsed_s: float) -> float:

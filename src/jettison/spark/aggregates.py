@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jettison import estimate
-from jettison.estimate import Estimate, Moments, Weights
+from jettison.estimate import Estimate, Estimator, Moments, Weights
 
 EXACT = "exact"
 BOUNDED = "bounded"
@@ -83,8 +83,7 @@ def count(
     A group of which no row was kept is not in the result at all.
     """
     z, value = estimate.quantile(confidence), F.lit(1.0) if column is None else _double(column)
-    weights = _weights(value, _column_named(weight))
-    return _answer(lambda known, _: estimate.count_estimate(SparkOps(), known, z), weights, Moments())
+    return _answer(estimate.count_estimate, _weights(value, _column_named(weight)), Moments(), z)
 
 
 def sum(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
@@ -113,15 +112,14 @@ def stddev(column: Column | str, *, confidence: float = 0.95, weight: Column | s
 
 
 def _aggregate(
-    formula: Callable[[SparkOps, Weights, Moments, float], Estimate],
+    estimator: Estimator,
     moments: Callable[[Column, Column], Moments],
     column: Column | str,
     confidence: float,
     weight: Column | str,
 ) -> Column:
     z, value, inverse = estimate.quantile(confidence), _column_named(column), _column_named(weight)
-    weights = _weights(_double(value), inverse)
-    return _answer(lambda *known: formula(SparkOps(), *known, z), weights, moments(value, inverse))
+    return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z)
 
 
 def _weights(x: Column, w: Column) -> Weights:
@@ -168,21 +166,30 @@ def _spread_moments(column: Column, w: Column) -> Moments:
     )
 
 
-def _answer(formula: Callable[[Weights, Moments], Estimate], weights: Weights, moments: Moments) -> Column:
-    """Evaluate the formula on the finished sums.
+def _answer(estimator: Estimator, weights: Weights, moments: Moments, z: float) -> Column:
+    ops = SparkOps()
 
-    Columns are trees, so a formula that uses a sum ten times would hold it ten times, and Spark would take seconds to
-    plan the query. A lambda over an array of one struct gives the sums a name.
+    def answer(of_weights: Weights, of_moments: Moments) -> Column:
+        numbers = estimator.core(ops, of_weights, of_moments, z)
+        return _let((numbers,), lambda core: _struct(estimator.bounds(ops, core), core.kept))
+
+    return _let((weights, moments), answer)
+
+
+def _let(parts: tuple[Any, ...], body: Callable[..., Column]) -> Column:
+    """Apply `body` to the same dataclasses with every column replaced by a name for it.
+
+    Columns are trees: a formula that uses a sum ten times holds it ten times, and Spark would take seconds to plan the
+    query. A lambda over an array of one struct gives the columns names.
     """
-    sums = {field.name: getattr(part, field.name) for part in (weights, moments) for field in fields(part)}
-    named = F.struct(*(column.alias(name) for name, column in sums.items() if column is not None))
+    columns = {field.name: getattr(part, field.name) for part in parts for field in fields(part)}
+    named = {name: _column(column).alias(name) for name, column in columns.items() if column is not None}
 
     def apply(known: Column) -> Column:
-        of = {name: None if column is None else known[name] for name, column in sums.items()}
-        of_weights, of_moments = ({field.name: of[field.name] for field in fields(part)} for part in (weights, moments))
-        return _struct(formula(Weights(**of_weights), Moments(**of_moments)), known["kept"])
+        names = {name: known[name] if name in named else None for name in columns}
+        return body(*(type(part)(**{field.name: names[field.name] for field in fields(part)}) for part in parts))
 
-    return F.transform(F.array(named), apply)[0]
+    return F.transform(F.array(F.struct(*named.values())), apply)[0]
 
 
 def _struct(answer: Estimate, kept: Column) -> Column:

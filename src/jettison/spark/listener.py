@@ -91,7 +91,7 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         started_s=_epoch_s(progress.timestamp),
         duration_s=progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3,
         input_rows=progress.numInputRows,
-        plan_version=None if None in versions else min(v for v in versions if v is not None),
+        plan_version=None if None in versions else min((v for v in versions if v is not None), default=None),
         seen={name: row["seen"] for name, row in rows.items() if "seen" in row},
         kept={name: row["kept"] for name, row in rows.items()},
         oldest_arrival_s=min(oldest) / 1e6 if oldest else None,

@@ -33,11 +33,13 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", scratch)
+            # More than 32 new files in a batch would otherwise be listed by a Spark job, which takes half a second.
+            .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
             # Keep every batch's progress: runs are judged from it afterwards.
             .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
             # Spark's own chatter would bury what a command has to say.
             .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
-            .config("spark.log.level", "ERROR")
+            .config("spark.log.level", "FATAL")
             .getOrCreate()
         )
         try:
