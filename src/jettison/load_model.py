@@ -14,8 +14,9 @@ from jettison.stats import Stats
 Vector = NDArray[np.float64]
 
 # The state: log of the fixed cost, log of a kept row's whole cost, logit of the part of the latter that seeing it costs.
-_USUAL = np.array([math.log(0.3), 0.0, math.log(0.1 / 0.9)])
+_USUAL = np.array([math.log(0.3), math.log(5e-6), math.log(0.1 / 0.9)])
 _START_SPREAD = np.array([0.7, 2.0, 0.7])
+_START_ROUNDS = 8  # far more than the few that the first fit needs to settle
 _PULL = np.array([0.002, 0.0, 0.002])  # towards the usual, per batch: holds what the batches at hand say nothing about
 _DRIFT = np.diag(2 * _PULL * _START_SPREAD**2 + np.array([0.0, 1e-4, 0.0]))
 _LEVEL = np.array([1.0, 1.0, 0.0])  # the direction in which a slower or faster machine moves the state
@@ -40,15 +41,18 @@ class LoadModel:
     machine does not bend the shape, and the model extrapolates from "all kept" to "a third kept". While everything is
     kept, the costs of seeing and of keeping a row cannot be told apart, and while batches are alike neither can the
     fixed cost; a weak pull towards usual values (0.3 s; seeing a row is a tenth of its cost) holds them until the
-    batches differ. Plain least squares over the three costs was tried first: under 20 % noise it sent one of them to
-    zero and the keep fraction swung between its floor and 1.
+    batches differ. The first batch is weighed against usual values too (5 microseconds a row, give or take a factor of
+    seven): a query's first batch is often a handful of rows and some seconds of compiling, and to believe that each row
+    cost a millisecond would shed nearly everything, for long, since batches of few kept rows cannot refute it. Plain
+    least squares over the three costs was tried first: under 20 % noise it sent one of them to zero and the keep
+    fraction swung between its floor and 1.
 
     Examples
     --------
     >>> model = LoadModel()
-    >>> for seen in (1000, 2000, 4000, 3000, 5000, 1500, 2500, 4500) * 4:
-    ...     model.observe(seen, seen // 2, 0.3 + 0.0001 * seen + 0.0004 * (seen // 2))
-    >>> round(model.predict(6000, 3000), 1)
+    >>> for seen in (100_000, 200_000, 400_000, 300_000, 500_000, 150_000, 250_000, 450_000) * 4:
+    ...     model.observe(seen, seen // 2, 0.3 + 1e-6 * seen + 4e-6 * (seen // 2))
+    >>> round(model.predict(600_000, 300_000), 1)
     2.1
     """
 
@@ -116,10 +120,19 @@ class LoadModel:
         return model
 
     def _start(self, seen: int, kept: int, duration_s: float) -> None:
-        duration_s = duration_s / (_WARM_UP if self._warming else 1.0)
-        fixed_s = min(math.exp(_USUAL[0]), duration_s / 2)
-        per_row_s = (duration_s - fixed_s) / (0.1 * seen + 0.9 * kept)
-        self._move_to(np.array([math.log(fixed_s), math.log(per_row_s), _USUAL[2]]))
+        """Find the costs that agree best with usual ones and with the first batch (an iterated Kalman update)."""
+        log_duration = math.log(duration_s / (_WARM_UP if self._warming else 1.0))
+        noise = _WARM_UP_NOISE if self._warming else _NOISE
+        spread = np.diag(_START_SPREAD**2)
+        self._move_to(_USUAL)
+        for _ in range(_START_ROUNDS):
+            assert self._state is not None
+            predicted_s = self.predict(seen, kept)
+            slope = self._slope(seen, kept, predicted_s)
+            gain = spread @ slope / (float(slope @ spread @ slope) + noise**2)
+            deviation = log_duration - math.log(predicted_s) - float(slope @ (_USUAL - self._state))
+            self._move_to(_USUAL + gain * deviation)
+        self._spread = spread - np.outer(gain, spread @ slope)
 
     def _update(self, state: Vector, seen: int, kept: int, duration_s: float) -> None:
         predicted_s = self.predict(seen, kept)

@@ -3,41 +3,63 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+import jettison as jt
+from jettison.demo.feed import RideFeed
 from jettison.demo.landing import land_all
-from jettison.demo.pipeline import plain_fares, raw_rides
+from jettison.demo.pipeline import INTERVAL_S, guarded_rides, plain_fares, raw_rides, shed_fares
+from jettison.demo.schedule import Phase
 
 _FILES_PER_BATCH = 4
-_WARM_UP_BATCHES = 3
-_BATCHES = 7
-_FIRST_GUESS_ROWS_PER_S = 150_000
+_FIRST_GUESS_ROWS_PER_S = 60_000
+_FEED_S = 120.0
 
 
-def measure_capacity(spark: SparkSession, folder: Path, *, batch_s: float) -> float:
-    """Rows a second that the unguarded query processes in batches about `batch_s` long.
+def measure_capacity(spark: SparkSession, folder: Path, *, batch_s: float, overload: float) -> float:
+    """Rows a second that the unguarded query processes in batches about `batch_s` long, beside a feed at work.
 
     The batches' length matters, because each pays a fixed cost: a query that has to hold a latency bound cannot use
-    longer batches than about half of it. Rows are on disk before the clock starts; the median of the batches after
-    the warm-up counts.
+    longer batches than about half of it. Its rows are on disk before the clock starts. A feed lands rows elsewhere at
+    `overload` times the rate found in the warm-up, because in the overload to come the feed takes its part of the
+    machine, too. The median of the batches after the first two counts. The warm-up runs the guarded query as well:
+    both are judged with a warm JVM, as queries that run for days are.
     """
-    rate = _throughput(spark, folder / "warm-up", int(_FIRST_GUESS_ROWS_PER_S * batch_s))
-    return _throughput(spark, folder / "measured", int(rate * batch_s))
+    rows = int(_FIRST_GUESS_ROWS_PER_S * batch_s / 2)
+    _throughput(spark, folder / "guarded", rows, 4, _start_guarded)
+    guess = _throughput(spark, folder / "warm-up", rows, 5, _start_plain)
+    with RideFeed(folder / "beside", [Phase(_FEED_S, overload * guess)], interval_s=INTERVAL_S):
+        return _throughput(spark, folder / "measured", int(guess * batch_s), 6, _start_plain)
 
 
-def _throughput(spark: SparkSession, folder: Path, rows_per_batch: int) -> float:
+def _throughput(
+    spark: SparkSession,
+    folder: Path,
+    rows_per_batch: int,
+    batches: int,
+    start: Callable[[DataFrame, Path], StreamingQuery],
+) -> float:
     rows_per_file = max(rows_per_batch // _FILES_PER_BATCH, 1)
-    land_all(folder / "in", rows_per_file * _FILES_PER_BATCH * _BATCHES, rows_per_file=rows_per_file)
-    fares = plain_fares(raw_rides(spark, folder / "in", files_per_batch=_FILES_PER_BATCH))
-    query = (
-        fares.writeStream.format("parquet")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
+    land_all(folder / "in", rows_per_file * _FILES_PER_BATCH * batches, rows_per_file=rows_per_file)
+    query = start(raw_rides(spark, folder / "in", files_per_batch=_FILES_PER_BATCH), folder)
     query.awaitTermination()
-    batches = [progress for progress in query.recentProgress if progress.numInputRows][_WARM_UP_BATCHES:]
-    return statistics.median(batch.numInputRows / (batch.durationMs["triggerExecution"] / 1e3) for batch in batches)
+    measured = [progress for progress in query.recentProgress if progress.numInputRows][2:]
+    return statistics.median(batch.numInputRows / (batch.durationMs["triggerExecution"] / 1e3) for batch in measured)
+
+
+def _start_plain(raw: DataFrame, folder: Path) -> StreamingQuery:
+    return _writer(plain_fares(raw), folder).option("checkpointLocation", str(folder / "checkpoint")).start()
+
+
+def _start_guarded(raw: DataFrame, folder: Path) -> StreamingQuery:
+    shedder = jt.Shedder(latency=_FEED_S, checkpoint=folder / "checkpoint")
+    return shedder.start(_writer(shed_fares(guarded_rides(shedder, raw)), folder))
+
+
+def _writer(fares: DataFrame, folder: Path) -> DataStreamWriter:
+    return fares.writeStream.format("parquet").option("path", str(folder / "out")).trigger(availableNow=True)

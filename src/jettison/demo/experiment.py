@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import jettison as jt
 from jettison.demo.feed import RideFeed
 from jettison.demo.landing import Landing
-from jettison.demo.pipeline import plain_fares, raw_rides, shed_fares
+from jettison.demo.pipeline import INTERVAL_S, guarded_rides, plain_fares, raw_rides, shed_fares
 from jettison.demo.schedule import Phase
 from jettison.spark.listener import report_of
 
@@ -86,9 +86,7 @@ def run_plain(spark: SparkSession, folder: Path, phases: Sequence[Phase], watch:
 def run_shed(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s: float, watch: Watch) -> Run:
     """Run the same query guarded, with a latency bound."""
     shedder = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
-    rides = shedder.guard(
-        raw_rides(spark, folder / "in"), id=["partition", "offset"], arrival="timestamp", name="rides"
-    )
+    rides = guarded_rides(shedder, raw_rides(spark, folder / "in"))
     writer = shed_fares(rides).writeStream.format("parquet").option("path", str(folder / "out"))
 
     def glance() -> tuple[float, str]:
@@ -111,7 +109,7 @@ def _run(
 ) -> Run:
     query = start()
     try:
-        with RideFeed(folder / "in", phases) as feed:
+        with RideFeed(folder / "in", phases, interval_s=INTERVAL_S) as feed:
             run = Run(name, feed.started_s, landing=feed.landing)
             end_s = feed.started_s + sum(phase.duration_s for phase in phases)
             meter = _Meter(run, query, phases)

@@ -1,4 +1,4 @@
-"""The demo's query: parse JSON rides, then per window and zone the mean fare and its 95th percentile."""
+"""The demo's query: parse JSON rides, then per window and zone the mean fare and three 95th percentiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import jettison as jt
 from jettison.demo.landing import RIDE_SCHEMA, SPARK_SCHEMA
 
 WINDOW_S = 5
+INTERVAL_S = 0.2
+"""Time between two files of the feed."""
 _WATERMARK = "1 second"
+_PERCENTILES = ("fare", "tip", "distance_km")
+
+
+def guarded_rides(shedder: jt.Shedder, raw: DataFrame) -> DataFrame:
+    """The stream behind a drop point."""
+    return shedder.guard(raw, id=["partition", "offset"], arrival="timestamp", name="rides")
 
 
 def raw_rides(spark: SparkSession, directory: Path, *, files_per_batch: int | None = None) -> DataFrame:
@@ -42,5 +50,5 @@ def _by_window(rides: DataFrame, mean: Column) -> DataFrame:
     return (
         rides.withWatermark("time", _WATERMARK)
         .groupBy(F.window("time", f"{WINDOW_S} seconds"), "zone")
-        .agg(mean, F.percentile_approx("fare", 0.95).alias("fare_p95"), F.max("tip").alias("largest_tip"))
+        .agg(mean, *(F.percentile_approx(column, 0.95).alias(f"{column}_p95") for column in _PERCENTILES))
     )

@@ -25,7 +25,7 @@ OVERLOAD_PHASE = 1
 class Latency:
     """Row latency in the overload phase after the first batches; of rows still waiting at the end, their wait so far.
 
-    `growth_s_per_s` is the slope of latency over arrival time: 0 where the query keeps up.
+    `growth_s_per_s` is how fast the age of the oldest row without an answer grows: 0 where the query keeps up.
     """
 
     p50_s: float
@@ -85,9 +85,20 @@ def latency(run: Run, phases: Sequence[Phase]) -> Latency:
         p50_s=_weighted_quantile(value, weight, 0.50),
         p95_s=_weighted_quantile(value, weight, 0.95),
         worst_s=float(value.max()),
-        growth_s_per_s=float(np.polyfit(when - when.min(), value, 1, w=np.sqrt(weight))[0]),
+        growth_s_per_s=_growth(run, batches),
         unanswered_rows=int(weight[waits].sum()),
     )
+
+
+def _growth(run: Run, batches: Sequence[Batch]) -> float:
+    assert run.landing is not None
+    ages = [(batch.committed_s, float(batch.latencies(run.landing).max())) for batch in batches]
+    if run.batches and run.batches[-1].last < run.landed:
+        ages.append((run.ended_s, run.ended_s - float(run.landing.arrival_of([run.batches[-1].last])[0])))
+    if len(ages) < 2:
+        return 0.0
+    when, age = np.array(ages).T
+    return float(np.polyfit(when - when[0], age, 1)[0])
 
 
 def kept_fraction(run: Run, phases: Sequence[Phase]) -> float:
