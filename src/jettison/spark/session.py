@@ -35,6 +35,9 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
             .config("spark.sql.warehouse.dir", scratch)
             # More than 32 new files in a batch would otherwise be listed by a Spark job, which takes half a second.
             .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
+            # Several tasks a core, whatever the files' number and size: three tasks on two cores take as long as four.
+            .config("spark.sql.files.minPartitionNum", str(4 * cores))
+            .config("spark.sql.files.openCostInBytes", "65536")
             # Keep every batch's progress: runs are judged from it afterwards.
             .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
             # Spark's own chatter would bury what a command has to say.
