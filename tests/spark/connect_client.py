@@ -1,0 +1,44 @@
+"""A guarded query over Spark Connect, in a process of its own: one process cannot hold classic and Connect sessions."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import jettison as jt
+from jettison.errors import Unsupported
+from jettison.plan import DropPlan, RandomDrop
+from jettison.stats import Budget, Stats
+
+
+class KeepHalf:
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        return DropPlan(0, {name: RandomDrop(0.5) for name in stats.points}, cause="half")
+
+
+def main(folder: Path) -> None:
+    spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    raw = spark.readStream.schema("id long, key string, value double").json(str(folder / "in"))
+    refused = ""
+    try:
+        jt.Shedder(latency="1 minute", checkpoint=folder / "refused", accounting="metrics").guard(raw, id="id")
+    except Unsupported as error:
+        refused = str(error)
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepHalf())
+    means = shedder.guard(raw, id="id").groupBy("key").agg(jt.avg("value").alias("value"))
+    query = shedder.start(means.writeStream.format("noop").outputMode("complete"))
+    query.processAllAvailable()
+    while not shedder.status().batches:
+        time.sleep(0.05)
+    batch = next(shedder.ledger.records("batch"))
+    query.stop()
+    (folder / "result.json").write_text(json.dumps({"batch": batch, "refused": refused}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
