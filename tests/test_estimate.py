@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison import estimate
+from jettison import estimate, sampled
 from jettison.coverage import KEEP_FRACTIONS, Coverage, measure_coverage
 from jettison.errors import InvalidSetting
 
-OPS = estimate.NumpyOps()
+OPS = sampled.NumpyOps()
 Z = estimate.quantile(0.95)
 
 
 def answers(x, w):
-    weights, moments = estimate.describe(x, w)
+    weights, moments = sampled.describe(x, w)
     return {
         "count": estimate.count_estimate(OPS, weights, moments, Z),
         "sum": estimate.sum_estimate(OPS, weights, moments, Z),
@@ -67,7 +67,7 @@ def test_plain_normal_bounds_would_not_cover():
         kept = random.random(600) < 0.05
         if kept.sum() < 2:
             continue
-        weights, moments = estimate.describe(x[kept], np.full(kept.sum(), 20.0))
+        weights, moments = sampled.describe(x[kept], np.full(kept.sum(), 20.0))
         mean = moments.plain_mean
         margin = Z * np.sqrt(0.95 * moments.plain_variance / weights.kept)
         missed += not (mean - margin <= x.mean() <= mean + margin)
@@ -80,7 +80,7 @@ def test_estimators_are_unbiased():
     x = random.lognormal(0.9, 0.5, 400)
     fraction = np.where(np.arange(400) < 200, 0.2, 0.6)
     kept = random.random((10_000, 400)) < fraction
-    weights, moments = estimate.describe(np.broadcast_to(x, kept.shape), 1.0 / fraction, kept)
+    weights, moments = sampled.describe(np.broadcast_to(x, kept.shape), 1.0 / fraction, kept)
     for found, truth, tolerance in (
         (estimate.count_estimate(OPS, weights, moments, Z), 400, 2e-3),
         (estimate.sum_estimate(OPS, weights, moments, Z), x.sum(), 2e-3),
@@ -148,7 +148,7 @@ def test_one_row_and_no_value_do_not_raise():
 
 
 def test_confidence_widens_bounds_and_is_checked():
-    weights, moments = estimate.describe(np.arange(50.0), np.full(50, 3.0))
+    weights, moments = sampled.describe(np.arange(50.0), np.full(50, 3.0))
     widths = [
         float(found.upper - found.lower)
         for found in (estimate.mean_estimate(OPS, weights, moments, estimate.quantile(c)) for c in (0.8, 0.95, 0.99))

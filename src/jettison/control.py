@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jettison.actuation import PlanHistory
 from jettison.errors import InvalidSetting, explain
 from jettison.load_model import Arrivals, LoadModel
 from jettison.stats import Budget, Stats
@@ -21,8 +22,6 @@ _LAST_CALL = 1.05  # times the latency bound: a batch whose oldest row would pas
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets the dead band's smallest cut through
 _LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable keep fraction: how far one batch's may lie from it
 _LEAVE_AT = 1.03  # sustainable keep fraction from which shedding ends
-_LONGEST_LAG = 4
-_PLANS_REMEMBERED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class Controller:
         self.settings = settings
         self._model = LoadModel()
         self._arrivals = Arrivals(settings.row_cap)
-        self._plans = _PlanHistory()
+        self._plans = PlanHistory()
         self._budget = self._with_cause(1.0, settings.late_keep_fraction, "start: no batch has been measured yet")
         self._shedding = False
         self._batches_shed = 0
@@ -226,7 +225,7 @@ class Controller:
         try:
             controller._model = LoadModel.from_dict(document["model"])
             controller._arrivals = Arrivals.from_dict(document["arrivals"], settings.row_cap)
-            controller._plans = _PlanHistory.from_dict(document["plans"])
+            controller._plans = PlanHistory.from_dict(document["plans"])
             keep, late, cause = document["budget"]
             keep = min(max(float(keep), settings.min_keep_fraction), 1.0)
             controller._budget = controller._with_cause(keep, float(late), str(cause))
@@ -383,48 +382,6 @@ class Controller:
 
     def _with_cause(self, keep: float, late_keep: float, cause: str) -> Budget:
         return Budget(keep, late_keep, self.settings.latency_bound_s, cause)
-
-
-class _PlanHistory:
-    """Which batch's statistics made which plan, and so how many batches later a plan takes effect."""
-
-    def __init__(self) -> None:
-        self._made_after: dict[int, int] = {}
-        self._lags: list[int] = []
-
-    @property
-    def lag(self) -> int:
-        """The longest of the last few."""
-        return max(self._lags, default=1)
-
-    @property
-    def shortest_lag(self) -> int:
-        """The shortest of the last few."""
-        return min(self._lags, default=1)
-
-    def add(self, version: int, batch_id: int) -> None:
-        self._made_after.setdefault(version, batch_id)
-        for old in sorted(self._made_after)[:-_PLANS_REMEMBERED]:
-            del self._made_after[old]
-
-    def observe(self, stats: Stats) -> None:
-        made_after = self._made_after.get(stats.plan_version) if stats.plan_version is not None else None
-        if made_after is None or made_after < 0:
-            return
-        # Only the first batch under a plan tells the lag; the entry has then served its purpose.
-        self._made_after[stats.plan_version or 0] = -1
-        lag = min(max(stats.batch_id - made_after, 1), _LONGEST_LAG)
-        self._lags = [*self._lags[-3:], lag]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"made_after": sorted(self._made_after.items()), "lags": list(self._lags)}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> _PlanHistory:
-        history = cls()
-        history._made_after = {int(version): int(batch_id) for version, batch_id in document["made_after"]}
-        history._lags = [int(lag) for lag in document["lags"]]
-        return history
 
 
 def _require(holds: bool, expected: str, got: object, hint: str) -> None:

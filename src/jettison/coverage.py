@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from jettison import estimate
+from jettison import estimate, sampled
 from jettison.errors import InvalidSetting, explain
 
 Floats = NDArray[np.float64]
@@ -144,8 +144,8 @@ def _chunk(
         _matrix(window[kept], x[kept], len(sizes)),
         _matrix(window[kept], 1.0 / fraction[kept], len(sizes)),
     )
-    sums, moments = estimate.describe(values, np.nan_to_num(weights, nan=1.0))
-    band = estimate.effective_rows(estimate.NumpyOps(), sums)
+    sums, moments = sampled.describe(values, np.nan_to_num(weights, nan=1.0))
+    band = estimate.effective_rows(sampled.NumpyOps(), sums)
     inside = (band >= rows[0]) & (band < rows[1])
     total = np.add.reduceat(x, starts)
     variance = np.add.reduceat((x - (total / sizes)[window]) ** 2, starts) / (sizes - 1.0)
@@ -175,7 +175,7 @@ def _matrix(window: NDArray[np.int64], x: Floats, windows: int) -> Floats:
 
 
 def _answers(sums: estimate.Weights, moments: estimate.Moments, z: float) -> dict[str, estimate.Estimate]:
-    ops = estimate.NumpyOps()
+    ops = sampled.NumpyOps()
     return {
         "count": estimate.count_estimate(ops, sums, moments, z),
         "sum": estimate.sum_estimate(ops, sums, moments, z),

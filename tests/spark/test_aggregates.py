@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison import estimate
+from jettison import estimate, sampled
 from jettison.errors import InvalidSetting
 from jettison.spark import aggregates as jt
 
@@ -35,8 +35,8 @@ def frame(spark: SparkSession, groups: dict[str, tuple[list[float | None], list[
 
 
 def as_numpy(xs: list[float | None], ws: list[float]) -> dict[str, estimate.Estimate]:
-    weights, moments = estimate.describe([math.nan if x is None else x for x in xs], ws)
-    ops, z = estimate.NumpyOps(), estimate.quantile(0.95)
+    weights, moments = sampled.describe([math.nan if x is None else x for x in xs], ws)
+    ops, z = sampled.NumpyOps(), estimate.quantile(0.95)
     return {name: formula(ops, weights, moments, z) for name, formula in FORMULAS.items()}
 
 
