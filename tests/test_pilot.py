@@ -699,6 +699,17 @@ def test_a_lost_ledger_does_not_let_versions_go_back(fly, folder):
     assert fly(publisher).plan.version == 42
 
 
+# Dry run
+
+
+def test_in_a_dry_run_the_controller_learns_from_the_rows_really_processed(fly, folder):
+    pilot = fly(FakePublisher(), dry_run=True)
+    pilot.batch(replace(counted(0, rows=1000), kept={"rows": 100}))
+    pilot.close()
+    assert pilot.controller.stepped[-1].kept == 1000
+    assert Ledger(folder / "ledger").totals().kept == 100
+
+
 # The end
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from jettison import java
+from jettison import durations, java
 from jettison.errors import InvalidSetting, JettisonError, Unsupported, explain
 
 app = typer.Typer(
@@ -33,7 +33,7 @@ def demo(
     _require_java()
     from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
 
-    lengths = _three_lengths(seconds)
+    lengths, _ = _three_lengths(seconds), durations.seconds(latency, name="--latency")
     run_demo(Console(), bound_s=latency, seconds=lengths, json_path=json, picture_path=picture)
 
 

@@ -47,5 +47,5 @@ def explain(expected: str, got: str, *, where: str = "", hint: str = "") -> str:
         message += f" for {where}"
     message += "."
     if hint:
-        message += f" Hint: {hint}."
+        message += f" Hint: {hint.removesuffix('?')}{'?' if hint.endswith('?') else '.'}"
     return message

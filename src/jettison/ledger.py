@@ -59,7 +59,8 @@ class Ledger:
         self._file = f"{run or 'reader'}.jsonl"
         self._lock = threading.RLock()
         self._torn = False
-        self._recorded = {record["batch_id"] for record in self.records("batch")}
+        # Only a writer needs to know what is on record; a reader should not read everything twice.
+        self._recorded = {record["batch_id"] for record in self.records("batch")} if run else set[int]()
 
     @classmethod
     def open(cls, folder: Folder) -> Ledger:

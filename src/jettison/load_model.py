@@ -15,10 +15,10 @@ Vector = NDArray[np.float64]
 
 # The state: log of the fixed cost, log of a kept row's whole cost, logit of the part of the latter that seeing it costs.
 _USUAL = np.array([math.log(0.8), math.log(5e-6), math.log(0.1 / 0.9)])
-_START_SPREAD = np.array([1.2, 2.0, 0.7])
+_START_SPREAD = np.array([0.7, 2.0, 0.7])
 _START_ROUNDS = 8  # far more than the few that the first fit needs to settle
 _PULL = np.array([0.002, 0.0, 0.002])  # towards the usual, per batch: holds what the batches at hand say nothing about
-_DRIFT = np.diag(2 * _PULL * _START_SPREAD**2 + np.array([1e-3, 1e-4, 0.0]))
+_DRIFT = np.diag(2 * _PULL * _START_SPREAD**2 + np.array([0.0, 1e-4, 0.0]))
 _LEVEL = np.array([1.0, 1.0, 0.0])  # the direction in which a slower or faster machine moves the state
 _LEVEL_DRIFT = 0.03  # per batch, relative
 _NOISE = 0.15  # relative scatter of a batch's duration that is taken for granted

@@ -23,7 +23,7 @@ from jettison.control import Controller, ControlSettings
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
 from jettison.policies.base import Policy
-from jettison.stats import PointStats, Stats
+from jettison.stats import Budget, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
 
@@ -91,6 +91,8 @@ class Pilot:
         Called off the fast path to complete reports.
     protected
         Names of the drop points that have protected rows.
+    dry_run
+        The counts say what would have been kept; in truth every row was.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Pilot:
         exact_counts: ExactCounts | None = None,
         *,
         protected: frozenset[str] = frozenset(),
+        dry_run: bool = False,
     ) -> None:
         self._points = points
         self._policy = policy
@@ -112,12 +115,13 @@ class Pilot:
         self._folder = folder
         self.ledger = ledger
         self._exact_counts = exact_counts
+        self._dry_run = dry_run
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
-        self._settings_by_version: dict[int, DropPlan] = {}
+        self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         self.tally = Tally(protected)
         self.controller, self.plan = self._restore()
@@ -164,7 +168,8 @@ class Pilot:
             self._fault("ledger", f"{type(error).__name__}: {error}")
 
     def _step(self, stats: Stats) -> None:
-        budget = self.controller.step(stats)
+        # A batch's duration belongs to the rows that were really processed.
+        budget = self.controller.step(_everything_kept(stats) if self._dry_run else stats)
         self._adopt(budget, stats, stats.committed_s)
         self._save_state()
 
@@ -172,7 +177,7 @@ class Pilot:
         self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
         self._save_state()
 
-    def _adopt(self, budget: Any, stats: Stats, at_s: float) -> None:
+    def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
         proposed = self._policy.plan(stats, budget)
         if proposed.same_settings(self.plan):
             return
@@ -183,10 +188,10 @@ class Pilot:
         self.ledger.plan(at_s, plan)  # on record before it is used
         self._publisher.publish(plan)
         self.plan = plan
-        self._settings_by_version[plan.version] = plan
+        self._plan_by_version[plan.version] = plan
         self.controller.planned(plan.version)
-        for old in sorted(self._settings_by_version)[:-64]:
-            del self._settings_by_version[old]
+        for old in sorted(self._plan_by_version)[:-64]:
+            del self._plan_by_version[old]
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
@@ -204,7 +209,7 @@ class Pilot:
 
     def _expected(self, report: BatchReport) -> Stats:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
-        in_force = self._settings_by_version.get(report.plan_version) if report.plan_version is not None else None
+        in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
         points = {name: self._expected_point(name, report, in_force) for name in self._points}
         return Stats(
             batch_id=report.batch_id,
@@ -262,7 +267,7 @@ class Pilot:
         return replace(stats, points={**stats.points, **points})
 
     def _record(self, report: BatchReport, stats: Stats) -> None:
-        in_force = self._settings_by_version.get(report.plan_version) if report.plan_version is not None else None
+        in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
         with self._lock:
             self.tally.exact(report, stats, in_force)
             latency_s = self.tally.latency_of(report.batch_id)
@@ -307,8 +312,10 @@ class Pilot:
 
     def _fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""
-        self.faults[kind] += 1
-        if self.faults[kind] == 1:
+        with self._lock:
+            self.faults[kind] += 1
+            first = self.faults[kind] == 1
+        if first:
             log.warning("jettison: %s (further faults of this kind are only counted)", detail)
         try:
             self.ledger.fault(time.time(), kind, detail)
@@ -319,3 +326,8 @@ class Pilot:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
+
+
+def _everything_kept(stats: Stats) -> Stats:
+    points = {name: replace(point, kept=point.seen) for name, point in stats.points.items()}
+    return replace(stats, points=points)

@@ -1,4 +1,8 @@
-"""A guarded query in a process of its own, for tests that kill it. Usage: driver.py MASTER FOLDER [finish]."""
+"""A guarded query in a process of its own, for tests that kill it. Usage: driver.py MASTER FOLDER [finish].
+
+The first run sheds half of every batch. The one that finishes leaves the share to the controller, so that its first plan
+shows what the controller remembers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ def main(master: str, folder: Path, *, finish: bool) -> None:
         .getOrCreate()
     )
     raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepHalf())
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=None if finish else KeepHalf())
     rows = shedder.guard(raw, id="id", protect="vip", name="rides")
     answers = (
         rows.withWatermark("at", "1 second")

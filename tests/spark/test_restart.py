@@ -67,8 +67,10 @@ def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str
     kill_in_mid_burst(run_driver(master, tmp_path), ledger_folder)
     at_death = jt.Ledger(ledger_folder).totals()
     assert at_death.batches <= FILES
-    saved = json.loads((tmp_path / "checkpoint" / "jettison" / "controller.json").read_text())
-    assert saved
+    state_file = tmp_path / "checkpoint" / "jettison" / "controller.json"
+    state = json.loads(state_file.read_text())
+    state["budget"][0] = 0.37  # a share that nothing but this file can bring back
+    state_file.write_text(json.dumps(state))
 
     assert run_driver(master, tmp_path, "finish").wait(timeout=240) == 0
 
@@ -83,15 +85,17 @@ def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str
     versions = [plan["version"] for plan in plans]
     assert versions == sorted(set(versions))
     restored = next(plan for plan in plans if plan["at_s"] >= starts[1]["at_s"])
-    assert restored["points"]["rides"]["keep_fraction"] == 0.5
+    # Protected rows are not known yet, so the share of all rows is that of the unprotected ones.
+    assert restored["points"]["rides"]["keep_fraction"] == 0.37
     assert "restored after a restart" in restored["cause"]
 
     answers = Counter[tuple[datetime, str]]()
-    vips = 0
+    vips, shed = 0, 0
     for answer in pq.read_table(tmp_path / "out", columns=["window", "key", "rides", "vips"]).to_pylist():
         answers[(answer["window"]["start"], answer["key"])] += 1
         vips += answer["vips"]
-        assert answer["rides"]["kept"] < ROWS_PER_FILE / 2  # every batch was shed, before and after
+        shed += answer["rides"]["status"] != "exact"
+    assert shed >= 3 * at_death.batches, "what was shed before the kill is no longer marked as such"
     assert len(answers) == FILES * 3, "a window is lost"
     assert set(answers.values()) == {1}, "a window is there twice"
     assert vips == FILES * ROWS_PER_FILE // 10, "a protected row is lost or counted twice"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -50,9 +50,10 @@ def idle_native(spark: SparkSession, folder: Path, repetitions: int) -> list[Res
         "plain": streams.plain(lambda: mean(source())),
         "guard": streams.guarded(source, mean, id=["time", "key"]),
         "guard on a column that nothing else reads": streams.guarded(source, mean, id=["id"]),
+        "guard that observes arrivals": streams.guarded(source, mean, id=["time", "key"], arrival="time"),
     }
     costs = streams.alternate(spark, folder, variants, repetitions)
-    bars = {"guard": (1.10, 0.90), "guard on a column that nothing else reads": (None, None)}
+    bars = {name: (1.10, 0.90) for name in variants if name != "plain"}
     return _idle_results("bare native aggregate", costs, bars)
 
 
@@ -73,7 +74,7 @@ def dropped_row(spark: SparkSession, folder: Path, repetitions: int) -> list[Res
     costs = streams.alternate(spark, folder, variants, repetitions)
     per_row = {name: [1e9 * cost.cpu_s / cost.rows for cost in runs] for name, runs in costs.items()}
     ratios = [
-        max(dropped - own, 0.0) / (kept - own)
+        (dropped - own) / (kept - own)
         for own, dropped, kept in zip(per_row["source"], per_row["dropped"], per_row["kept"], strict=True)
     ]
     middle = {name: sorted(values)[len(values) // 2] for name, values in per_row.items()}
@@ -114,7 +115,7 @@ def plan_read(spark: SparkSession, folder: Path, repetitions: int) -> list[Resul
 
 
 def _idle_results(
-    pipeline: str, costs: dict[str, list[Cost]], bars: dict[str, tuple[float | None, float | None]]
+    pipeline: str, costs: dict[str, list[Cost]], bars: Mapping[str, tuple[float | None, float | None]]
 ) -> list[Result]:
     results = []
     for name, (cpu_bar, throughput_bar) in bars.items():

@@ -203,3 +203,7 @@ def _ideal(scenario: Scenario, batches: Sequence[Batch]) -> float:
 def _batches_to_recover(scenario: Scenario, run: Iterable[Batch]) -> int | None:
     after = [batch for batch in run if batch.stats.started_s >= scenario.overload_s[1]]
     return next((number for number, batch in enumerate(after, 1) if batch.keep_fraction > 0.999), None)
+
+
+if __name__ == "__main__":
+    print(table(compare()))

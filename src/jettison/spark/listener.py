@@ -32,18 +32,18 @@ class ProgressListener(StreamingQueryListener):
         self._pilot = pilot
         self._points = points
         self._on_end = on_end
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._run_id: str | None = None
         self._early: list[tuple[str, Callable[[], None]]] = []
 
     def bind(self, run_id: str) -> None:
         """Name the run to listen to."""
-        with self._lock:
+        with self._lock:  # held while the early ones are told, so that no later event overtakes them
             self._run_id = run_id
             early, self._early = self._early, []
-        for of_run, action in early:
-            if of_run == run_id:
-                action()
+            for of_run, action in early:
+                if of_run == run_id:
+                    action()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to do: `bind` follows."""
@@ -66,7 +66,9 @@ class ProgressListener(StreamingQueryListener):
             self._pilot.close(error=error)
             self._on_end()
 
-        self._dispatch(str(event.runId), finish)
+        # On a thread of its own: closing waits for the books, and other queries' events must not wait with it.
+        thread = threading.Thread(target=finish, name="jettison-close", daemon=True)
+        self._dispatch(str(event.runId), thread.start)
 
     def _dispatch(self, run_id: str, action: Callable[[], None]) -> None:
         with self._lock:

@@ -17,7 +17,8 @@ from typing import Any
 from jettison.errors import Unsupported, explain
 
 _ROWS_OUT = "number of output rows"
-_PAGE = 200
+_MOST_EXECUTIONS = 1_000_000
+_LOOK_AGAIN_S = 0.2
 # The first request makes the driver load its web framework, which took 2 s on a quiet machine of two cores.
 _TIMEOUT_S = 30.0
 
@@ -35,7 +36,6 @@ class FilterCounts:
 
     def __init__(self, ui_url: str, application_id: str) -> None:
         self._url = f"{ui_url}/api/v1/applications/{application_id}/sql"
-        self._next_execution = 0
 
     def of_batch(self, run_id: str, batch_id: int, marks: Iterable[str], *, patience_s: float = 5.0) -> dict[str, int]:
         """Rows out of the filters that carry `marks`, in one micro-batch of the query run `run_id`.
@@ -57,25 +57,23 @@ class FilterCounts:
                         hint="pass accounting='observe' if that interface is not to be had",
                     )
                 )
-            time.sleep(0.05)
+            time.sleep(_LOOK_AGAIN_S)
 
     def _look(self, description: str, marks: set[str]) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for execution in self._executions():
-            if not execution["description"].strip().endswith(description):
-                continue
-            if execution["status"] != "COMPLETED":
-                continue
+        for execution in self._executions(description):
             for mark, rows in _marked_counts(execution, marks):
                 counts[mark] = counts.get(mark, 0) + rows
-            if counts:
-                # Executions are numbered in order: nothing before this one is needed again.
-                self._next_execution = max(self._next_execution, int(execution["id"]))
         return counts
 
-    def _executions(self) -> list[dict[str, Any]]:
-        listing = self._get(f"?details=false&planDescription=false&offset={self._next_execution}&length={_PAGE}")
-        return [self._get(f"/{execution['id']}?details=true&planDescription=false") for execution in listing]
+    def _executions(self, description: str) -> list[dict[str, Any]]:
+        # Not by offset: that is a position among the executions that Spark still remembers, and it forgets old ones.
+        listing = self._get(f"?details=false&planDescription=false&offset=0&length={_MOST_EXECUTIONS}")
+        return [
+            self._get(f"/{execution['id']}?details=true&planDescription=false")
+            for execution in listing
+            if execution["status"] == "COMPLETED" and execution["description"].strip().endswith(description)
+        ]
 
     def _get(self, path: str) -> Any:
         try:

@@ -28,6 +28,9 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
             # Exact row counts come from the web interface; port 0 avoids a clash with other sessions.
             .config("spark.ui.port", "0")
             .config("spark.ui.showConsoleProgress", "false")
+            # Benchmarks add up the CPU time of all stages, so none may be forgotten.
+            .config("spark.ui.retainedStages", "100000")
+            .config("spark.sql.ui.retainedExecutions", "100000")
             # Nothing here is to be reached from outside this machine.
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")

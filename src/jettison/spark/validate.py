@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import MapType, TimestampNTZType, TimestampType
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, MapType, TimestampNTZType, TimestampType
 
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, explain
 
@@ -23,7 +25,7 @@ def streaming(rows: object) -> None:
 
 def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
-    names = (id,) if isinstance(id, str) else tuple(id)
+    names = (id,) if isinstance(id, str) else tuple(id or ())
     if not names:
         raise InvalidSetting(
             explain(
@@ -50,6 +52,21 @@ def timestamp(rows: DataFrame, name: str) -> str:
             explain("`arrival` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
         )
     return name
+
+
+def predicate(rows: DataFrame, protect: Column | str) -> Column:
+    """A boolean column over `rows`, from a column or SQL text."""
+    column = F.expr(protect) if isinstance(protect, str) else protect
+    try:
+        kind = rows.select(column.alias("protect")).schema["protect"].dataType
+    except AnalysisException as error:
+        message = explain("`protect` must be a predicate over the stream's columns", f"{protect!r} ({error})")
+        raise InvalidSetting(message) from error
+    if not isinstance(kind, BooleanType):
+        raise InvalidSetting(
+            explain("`protect` must be true or false", f"{protect!r} of type {kind.simpleString()}", hint="compare it")
+        )
+    return column
 
 
 def present(rows: DataFrame, name: str, argument: str) -> None:
