@@ -27,7 +27,7 @@ def demo(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
     picture: Annotated[Path, typer.Option(help="Write the plot to this file (PNG).")] = Path("jettison-demo.png"),
     latency: Annotated[float, typer.Option(help="Latency bound in seconds.")] = 10.0,
-    seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = "12,46,14",
+    seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = "12,42,12",
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
     _require_java()
@@ -61,7 +61,7 @@ def _three_lengths(text: str) -> list[float]:
     except ValueError:
         lengths = []
     if len(lengths) != 3 or min(lengths) <= 0:
-        raise InvalidSetting(explain("--seconds must be three positive numbers", repr(text), hint="write 12,46,14"))
+        raise InvalidSetting(explain("--seconds must be three positive numbers", repr(text), hint="write 12,42,12"))
     return lengths
 
 

@@ -19,7 +19,7 @@ from jettison.demo.schedule import Phase
 from jettison.spark.session import local_session
 
 LOADS = (0.5, 3.0, 0.5)
-DEFAULT_SECONDS = (12.0, 46.0, 14.0)
+DEFAULT_SECONDS = (12.0, 42.0, 12.0)
 DEFAULT_BOUND_S = 10.0
 # A row waits for one batch and is processed in the next, and the controller leaves some of the bound to noise.
 _TARGET_SHARE = ControlSettings(latency_bound_s=DEFAULT_BOUND_S).headroom / 2

@@ -69,12 +69,18 @@ def summary(document: dict[str, Any], console: Console) -> None:
     table.add_row("latency grows by", *(f"{r['latency_growth_s_per_s']:+.2f} s per s" for r in (plain, shed)))
     table.add_row("rows without an answer at the end", *(f"{r['unanswered_rows']:,}" for r in (plain, shed)))
     table.add_row("rows kept", "", f"{shed['kept_fraction']:.1%} (at best {shed['ideal_kept_fraction']:.1%})")
-    table.add_row("mean relative error of an answer", "", f"{shed['mean_relative_error']:.2%}")
-    table.add_row("answers whose 95 % bounds hold", "", f"{shed['bounds_coverage']:.1%} of {shed['answers']:,}")
+    table.add_row("mean relative error of an answer", "", _percent(shed["mean_relative_error"], 2))
+    table.add_row(
+        "answers whose 95 % bounds hold", "", f"{_percent(shed['bounds_coverage'], 1)} of {shed['answers']:,}"
+    )
     table.add_row("groups missing", "", str(shed["groups_missing"]))
     console.print(table)
     verdict = "held" if shed["latency_p95_s"] <= bound else "NOT held"
     console.print(f"The latency bound of {bound:g} s was {verdict} with Jettison.", highlight=False)
+
+
+def _percent(share: float | None, digits: int) -> str:
+    return "nothing was shed" if share is None else f"{share:.{digits}%}"
 
 
 def picture(runs: Sequence[Run], phases: Sequence[Phase], bound_s: float, path: Path) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from jettison.demo.experiment import Batch, Run
 from jettison.demo.pipeline import WINDOW_S
 from jettison.demo.schedule import Phase
+from jettison.errors import InvalidSetting, explain
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,14 +40,14 @@ class Latency:
 class Answers:
     """The delivered means against the exact ones, over windows that rows were dropped from.
 
-    `bounds_coverage` is the share of answers whose 95 % bounds hold the exact mean.
+    `bounds_coverage` is the share of answers whose 95 % bounds hold the exact mean. `None` where nothing was shed.
     """
 
     windows: int
     answers: int
     exact_answers: int
-    mean_relative_error: float
-    bounds_coverage: float
+    mean_relative_error: float | None
+    bounds_coverage: float | None
     groups_missing: int
 
 
@@ -56,14 +57,14 @@ def overload_span(phases: Sequence[Phase]) -> tuple[float, float]:
     return begin, begin + phases[OVERLOAD_PHASE].duration_s
 
 
-def overload_batches(run: Run, phases: Sequence[Phase]) -> list[Batch]:
+def overload_batches(run: Run, phases: Sequence[Phase], *, after: int = SETTLING_BATCHES) -> list[Batch]:
     """Batches that hold rows of the overload, after the first few."""
     assert run.landing is not None
     schedule, (begin, end) = run.landing.schedule, overload_span(phases)
     first, last = (
         int(np.searchsorted(schedule.arrival_us(np.arange(run.landed)), edge * 1e6)) for edge in (begin, end)
     )
-    return [batch for batch in run.batches if batch.last > first and batch.first < last][SETTLING_BATCHES:]
+    return [batch for batch in run.batches if batch.last > first and batch.first < last][after:]
 
 
 def latency(run: Run, phases: Sequence[Phase]) -> Latency:
@@ -80,12 +81,21 @@ def latency(run: Run, phases: Sequence[Phase]) -> Latency:
     weight = np.concatenate([np.full(len(rows), count / max(len(rows), 1)) for rows, _, count in samples])
     waits = np.concatenate([np.full(len(rows), rows is waiting) for rows, _, _ in samples])
     inside = (when >= begin) & (when < end)
+    if not inside.any():
+        raise InvalidSetting(
+            explain(
+                f"an overload longer than its first {SETTLING_BATCHES} batches",
+                f"{phases[OVERLOAD_PHASE].duration_s:g} s",
+                hint="make the second phase longer with --seconds",
+            )
+        )
     when, value, weight, waits = when[inside], value[inside], weight[inside], waits[inside]
     return Latency(
         p50_s=_weighted_quantile(value, weight, 0.50),
         p95_s=_weighted_quantile(value, weight, 0.95),
         worst_s=float(value.max()),
-        growth_s_per_s=_growth(run, batches),
+        # Over all of the overload: a query that falls behind has few batches, each longer than the one before.
+        growth_s_per_s=_growth(run, overload_batches(run, phases, after=0)),
         unanswered_rows=int(weight[waits].sum()),
     )
 
@@ -129,8 +139,8 @@ def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
         windows=len(windows),
         answers=len(shed),
         exact_answers=len(delivered) - len(shed),
-        mean_relative_error=float(np.mean(errors)) if errors else 0.0,
-        bounds_coverage=float(np.mean(held)) if held else 1.0,
+        mean_relative_error=float(np.mean(errors)) if errors else None,
+        bounds_coverage=float(np.mean(held)) if held else None,
         groups_missing=len(missing),
     )
 

@@ -1,0 +1,59 @@
+"""The demo's figures, over runs whose latency is known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jettison.demo import verdict
+from jettison.demo.experiment import Batch, Run
+from jettison.demo.landing import Landing
+from jettison.demo.rides import RideBook
+from jettison.demo.schedule import Phase, Schedule
+
+PHASES = [Phase(10.0, 100), Phase(30.0, 600), Phase(10.0, 100)]
+START_S = 1_000_000.0
+
+
+def run_with(durations: list[float], *, kept: float = 0.3, until_s: float = 50.0) -> Run:
+    """Back-to-back batches that each take all rows that arrived before they start."""
+    landing = Landing(Schedule.from_phases(PHASES, interval_s=0.1), RideBook(7), int(START_S * 1e6))
+    arrivals = landing.arrival_of(np.arange(landing.schedule.rows))
+    batches, now, taken = [], START_S + 0.5, 0
+    for number, duration in enumerate(durations):
+        if now + duration > START_S + until_s:
+            break
+        last = int(np.searchsorted(arrivals, now))
+        batches.append(Batch(number, now, now + duration, taken, last, kept))
+        now, taken = now + duration, last
+    return Run("x", START_S, START_S + until_s, batches, landing, landed=landing.schedule.rows)
+
+
+def test_a_query_that_keeps_up_has_a_latency_of_at_most_two_batches() -> None:
+    latency = verdict.latency(run_with([1.0] * 60), PHASES)
+    assert latency.worst_s == pytest.approx(2.0, abs=0.02)
+    assert latency.p50_s == pytest.approx(1.5, abs=0.05)
+    assert latency.p95_s == pytest.approx(1.95, abs=0.05)
+    assert latency.growth_s_per_s == pytest.approx(0.0, abs=0.01)
+    assert latency.unanswered_rows == 0
+
+
+def test_a_query_that_falls_behind_grows_and_its_waiting_rows_count() -> None:
+    latency = verdict.latency(run_with([1.0] * 10 + [3.0, 9.0, 27.0, 81.0]), PHASES)
+    assert latency.growth_s_per_s > 0.3
+    assert latency.unanswered_rows > 5_000
+    assert latency.p95_s > 20.0
+
+
+def test_the_first_batches_of_the_overload_are_not_judged() -> None:
+    slow_at_first = [1.0] * 10 + [4.0, 4.0, 4.0] + [1.0] * 60
+    assert verdict.latency(run_with(slow_at_first), PHASES).p95_s < 5.5
+    assert len(verdict.overload_batches(run_with([1.0] * 60), PHASES, after=0)) - 3 == len(
+        verdict.overload_batches(run_with([1.0] * 60), PHASES)
+    )
+
+
+def test_kept_fraction_is_weighted_by_rows_and_its_variation_is_not() -> None:
+    run = run_with([1.0] * 60, kept=0.25)
+    assert verdict.kept_fraction(run, PHASES) == pytest.approx(0.25)
+    assert verdict.kept_fraction_variation(run, PHASES) == pytest.approx(0.0)
