@@ -177,6 +177,21 @@ def test_dry_run_decides_and_counts_but_drops_nothing(spark, source, numbered, t
     assert shedder.status().mode == "dry run"
 
 
+def test_a_first_batch_on_a_backlog_keeps_few_of_the_rows_that_are_late_already(
+    source, numbered, tmp_path: Path
+) -> None:
+    shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c")
+    source.land(numbered(0, 4000))  # they arrived months ago
+    query = start(shedder, source.stream(), tmp_path / "out", arrival="at")
+    query.processAllAvailable()
+    assert settled(lambda: shedder.ledger.totals().batches >= 1)
+    query.stop()
+    first = next(shedder.ledger.records("batch"))["points"]["rows"]
+    assert first["seen"] == 4000
+    assert 140 < first["kept"] < 260  # 5 % give or take four standard deviations
+    assert shedder.row_cap(peak_rows_per_s=1000) == 2500
+
+
 def test_status_and_protected_rows(source, numbered, tmp_path: Path) -> None:
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.0))
     query = start(shedder, source.stream(), tmp_path / "out", protect="vip", name="rides")
@@ -237,8 +252,9 @@ class TestRefusals:
             self.shedder(tmp_path, latency=latency)
 
     def test_no_identity(self, source, tmp_path: Path) -> None:
-        with pytest.raises(InvalidSetting, match=r"identify a row, got none.*Hint"):
-            self.shedder(tmp_path).guard(source.stream(), id=[])
+        for nothing in ([], None, ""):
+            with pytest.raises(JettisonError, match="`id` must name"):
+                self.shedder(tmp_path).guard(source.stream(), id=nothing)  # type: ignore[arg-type]
 
     def test_missing_column(self, source, tmp_path: Path) -> None:
         with pytest.raises(MissingColumn, match=r"`id` must name a column .*got 'ids'.*did you mean 'id'"):
@@ -255,6 +271,14 @@ class TestRefusals:
             self.shedder(tmp_path).guard(spark.range(3).toDF("id"), id="id")
         with pytest.raises(InvalidInput, match="got 3"):
             self.shedder(tmp_path).guard(3, id="id")  # type: ignore[arg-type]
+
+    def test_protecting_by_what_is_not_there_leaves_no_drop_point_behind(self, source, tmp_path: Path) -> None:
+        shedder = self.shedder(tmp_path)
+        with pytest.raises(InvalidSetting, match="`protect` must be a predicate over the stream's columns"):
+            shedder.guard(source.stream(), id="id", protect="nosuch > 1", name="a")
+        with pytest.raises(InvalidSetting, match="`protect` must be true or false"):
+            shedder.guard(source.stream(), id="id", protect="value", name="a")
+        shedder.guard(source.stream(), id="id", protect="value > 1", name="a")
 
     def test_map_as_identity(self, source, tmp_path: Path) -> None:
         rows = source.stream().withColumn("m", F.create_map("key", "value"))
@@ -291,8 +315,10 @@ class TestRefusals:
             self.shedder(tmp_path, accounting="guess")
         with pytest.raises(InvalidInput, match="`policy`"):
             self.shedder(tmp_path, policy="uniform")
-        with pytest.raises((InvalidSetting, JettisonError)):
+        with pytest.raises(InvalidSetting, match="`headroom` must lie in"):
             self.shedder(tmp_path, control={"headroom": 7})
+        with pytest.raises(InvalidSetting, match=r"`control` takes .*'hedroom'"):
+            self.shedder(tmp_path, control={"hedroom": 0.9})
 
 
 def test_the_plan_on_file_is_plain_json_behind_its_checksum(source, tmp_path: Path) -> None:
