@@ -94,8 +94,11 @@ class Folder:
 
     def names(self) -> list[str]:
         """Names of the files in the folder, oldest first; empty where there is no such folder."""
-        selector = fs.FileSelector(self._path, allow_not_found=True)
-        found = [info for info in self._filesystem.get_file_info(selector) if info.type == fs.FileType.File]
+        try:
+            listed = self._filesystem.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        except FileNotFoundError:  # pyarrow looks twice, and the folder may be made in between
+            return []
+        found = [info for info in listed if info.type == fs.FileType.File]
         return [info.base_name for info in sorted(found, key=lambda info: (info.mtime_ns or 0, info.base_name))]
 
     def _write(self, path: str, content: bytes) -> None:
