@@ -20,8 +20,8 @@ class PlanHistory:
 
     @property
     def lag(self) -> int:
-        """The longest of the last few."""
-        return max(self._lags, default=1)
+        """The longest of the last few; two until a plan has shown better, because the first one must not come late."""
+        return max(self._lags, default=2)
 
     @property
     def shortest_lag(self) -> int:
