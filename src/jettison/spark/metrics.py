@@ -2,7 +2,7 @@
 
 Spark counts the rows that leave every filter anyway. Those counts are read from the driver's REST interface (the
 documented `/api/v1/applications/<app>/sql`), where the guard's filters are recognised by their marks. `observe`
-would give the same counts, but breaks whole-stage code generation and costs some 30 to 50 ns a row.
+would give the same counts, but breaks whole-stage code generation and costs some tens of nanoseconds a row.
 """
 
 from __future__ import annotations
