@@ -32,6 +32,28 @@ class PointStats:
 
 
 @dataclass(frozen=True, slots=True)
+class EventTimes:
+    """Times that the rows of a micro-batch carry themselves, in microseconds since the epoch.
+
+    Parameters
+    ----------
+    newest_us, mean_us
+        Latest and mean time among the rows that reached the guard.
+    watermark_us
+        Rows older than this were no longer accepted in this batch; `None` before there is a watermark.
+    """
+
+    newest_us: int
+    mean_us: int
+    watermark_us: int | None = None
+
+    @property
+    def advance_us(self) -> int:
+        """Time that one batch covers, about; a few stragglers hardly matter."""
+        return 2 * max(self.newest_us - self.mean_us, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """One micro-batch as its backend saw it. Times are seconds since the epoch.
 
@@ -49,6 +71,8 @@ class Stats:
         Version of the plan that the batch ran under; `None` when the plan could not be read and all rows were kept.
     oldest_arrival_s, newest_arrival_s
         First and last arrival among the rows; `None` where the backend does not observe arrivals.
+    event_times
+        What times the rows carry; `None` where the query has no watermark or the batch no rows.
     """
 
     batch_id: int
@@ -58,6 +82,7 @@ class Stats:
     plan_version: int | None = None
     oldest_arrival_s: float | None = None
     newest_arrival_s: float | None = None
+    event_times: EventTimes | None = None
 
     @property
     def committed_s(self) -> float:

@@ -22,3 +22,19 @@ class Policy(Protocol):
         The version of the returned plan is 0; whoever publishes it numbers it.
         """
         ...
+
+
+@runtime_checkable
+class ContinuingPolicy(Policy, Protocol):
+    """A policy whose plans build on each other: what one plan has decided, the next must still hold.
+
+    The plan itself is the state, so such a policy is as pure as any other, and its decisions survive a restart
+    because plans do.
+    """
+
+    def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        """Spend `budget` without going back on anything that `previous` has decided.
+
+        `previous` is the plan in force or, after a restart, the last one on record.
+        """
+        ...
