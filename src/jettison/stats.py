@@ -37,20 +37,17 @@ class EventTimes:
 
     Parameters
     ----------
-    newest_us, mean_us
-        Latest and mean time among the rows that reached the guard.
+    newest_us
+        Latest time of any row so far.
+    advance_us
+        Time that one batch covers, about.
     watermark_us
         Rows older than this were no longer accepted in this batch; `None` before there is a watermark.
     """
 
     newest_us: int
-    mean_us: int
+    advance_us: int
     watermark_us: int | None = None
-
-    @property
-    def advance_us(self) -> int:
-        """Time that one batch covers, about; a few stragglers hardly matter."""
-        return 2 * max(self.newest_us - self.mean_us, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,9 +176,10 @@ class WindowDrop:
 
     def _at_rest(self, marks: WindowMarks, begun: int, watermark: int) -> WindowMarks:
         """Nothing is to be shed: no new marks, and none at all once every dropped window has closed."""
-        if marks.next_unit is None or marks.next_unit > begun or horizon.drops_open_at(self.fan, marks, watermark):
+        decided_ahead = marks.next_unit is not None and marks.next_unit > begun
+        if not marks.first or decided_ahead or horizon.drops_open_at(self.fan, marks, watermark):
             return marks
-        return WindowMarks()
+        return WindowMarks(next_unit=marks.next_unit)  # what was decided once is not decided again
 
     def _shed(
         self, marks: WindowMarks, open_fan: Fan, admission: Admission, watermark: int, begun: int, until: int
@@ -186,9 +187,10 @@ class WindowDrop:
         if marks.next_unit is not None and marks.next_unit >= until:
             return marks, ""
         decider = self._decider(open_fan)
-        trimmed = marks if marks.next_unit is None else horizon.trim(self.fan, marks, watermark)
+        trimmed = marks if not marks.first else horizon.trim(self.fan, marks, watermark)
         if not any(trimmed.marks):
             trimmed = self._afresh(marks, decider, watermark)
+            begun = begun if marks.next_unit is None else max(begun, marks.next_unit)
         if horizon.marks_until(self.fan, trimmed, until) > horizon.MOST_MARKS:
             return marks, "too many windows are open at once to mark them all: none is dropped"
         drop_share, row_share = self._shares(open_fan, admission.keep_fraction, begun)

@@ -40,7 +40,10 @@ class DecisionState:
 class Decider(Protocol):
     """Decides window after window."""
 
-    max_gap: int
+    @property
+    def max_gap(self) -> int:
+        """Most consecutive windows that may be missing."""
+        ...
 
     def start(self) -> DecisionState:
         """State before the first window."""

@@ -118,19 +118,19 @@ class Fan:
         """The earliest unit with an answer that is still open at `watermark`."""
         return min(self.unit(branch, branch.pipeline.final.first_ending_after(watermark)) for branch in self.branches)
 
-    def need(self, unit: int) -> tuple[int, int] | None:
-        """Input times from and to that the unit's answers need; `None` for a void unit."""
-        needs = [need for branch, n in self._windows(unit) if (need := branch.pipeline.need(n)) is not None]
-        return (min(low for low, _ in needs), max(high for _, high in needs)) if needs else None
-
     def spared(self, unit: int, run: int) -> int:
         """Time whose rows nobody needs while `run` units are dropped between two that are kept, near `unit`."""
-        before, after = self._need_near(unit, -1), self._need_near(unit + run + 1, 1)
-        return max(0, after[0] - before[1])
+        before = max(self._need_near(branch, self.windows(branch, unit).stop - 1, -1)[1] for branch in self.branches)
+        after = min(
+            self._need_near(branch, self.windows(branch, unit + run + 1).start, 1)[0] for branch in self.branches
+        )
+        return max(0, after - before)
 
-    def _need_near(self, unit: int, step: int) -> tuple[int, int]:
-        while (need := self.need(unit)) is None:
-            unit += step
+    @staticmethod
+    def _need_near(branch: Branch, window: int, step: int) -> tuple[int, int]:
+        """What the nearest window in that direction needs, void ones passed over."""
+        while (need := branch.pipeline.need(window)) is None:
+            window += step
         return need
 
     def _windows(self, unit: int) -> Iterator[tuple[Branch, int]]:

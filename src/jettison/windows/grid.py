@@ -1,4 +1,4 @@
-"""Half-open windows of a fixed size, one every slide, aligned with an offset: Spark's `window(time, size, slide, offset)`."""
+"""Half-open windows of a fixed size, one every slide, aligned with an offset: those of Spark's `window`."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jettison.settings.window_marks import DROP, KEEP, VOID, WindowMarks
@@ -43,13 +44,9 @@ def extend(fan: Fan, marks: WindowMarks, decider: Decider, *, begun: int, until:
         for place, branch in enumerate(fan.branches):
             shut = unit >= begun and branch.name in marks.shut
             added[place] += _letters(fan, branch, unit, dropped=dropped or shut)
-    extended = replace(
-        with_state(marks, state),
-        marks=tuple(old + new for old, new in zip(marks.marks, added, strict=True)),
-        opens_us=tuple(() for _ in fan.branches),
-        next_unit=max(until, marks.next_unit),
-    )
-    return _with_opens(fan, extended)
+    letters = [old + new for old, new in zip(marks.marks, added, strict=True)]
+    extended = replace(with_state(marks, state), next_unit=max(until, marks.next_unit))
+    return _with_letters(fan, extended, marks.first, letters)
 
 
 def trim(fan: Fan, marks: WindowMarks, watermark: int) -> WindowMarks:
@@ -60,8 +57,7 @@ def trim(fan: Fan, marks: WindowMarks, watermark: int) -> WindowMarks:
         gone = min(max(open_from - start, 0), len(old))
         first.append(start + gone)
         letters.append(old[gone:])
-    trimmed = replace(marks, first=tuple(first), marks=tuple(letters), opens_us=tuple(() for _ in first))
-    return _with_opens(fan, trimmed)
+    return _with_letters(fan, marks, first, letters)
 
 
 def drops_open_at(fan: Fan, marks: WindowMarks, watermark: int) -> bool:
@@ -103,16 +99,13 @@ def _retained(fan: Fan) -> int:
     return max(branch.pipeline.reach + 2 * branch.pipeline.final.size for branch in fan.branches)
 
 
-def _with_opens(fan: Fan, marks: WindowMarks) -> WindowMarks:
-    """Find for each window the first time that the next kept window needs; windows not marked yet count as kept."""
-    opens = tuple(
-        _opens(branch, first, letters)
-        for branch, first, letters in zip(fan.branches, marks.first, marks.marks, strict=True)
-    )
-    return replace(marks, opens_us=opens)
+def _with_letters(fan: Fan, marks: WindowMarks, first: Sequence[int], letters: Sequence[str]) -> WindowMarks:
+    opens = tuple(_opens(*each) for each in zip(fan.branches, first, letters, strict=True))
+    return replace(marks, first=tuple(first), marks=tuple(letters), opens_us=opens)
 
 
 def _opens(branch: Branch, first: int, letters: str) -> tuple[int | None, ...]:
+    """For each window the first time that the next kept one needs; windows not marked yet count as kept."""
     opens = _first_answer(branch, first + len(letters))
     result: list[int | None] = []
     for place in range(len(letters) - 1, -1, -1):

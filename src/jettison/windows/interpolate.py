@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,7 +54,7 @@ def interpolate(answers: Mapping[int, float], grid: Grid) -> list[Reading]:
     if strays := [start for start in starts if (start - grid.offset) % grid.slide]:
         raise InvalidSetting(explain("`answers` must start where windows of the grid do", f"{strays[:3]!r}"))
     readings = [Reading(start, answers[start], estimated=False) for start in starts[:1]]
-    for before, after in zip(starts, starts[1:], strict=False):
+    for before, after in itertools.pairwise(starts):
         slope = (answers[after] - answers[before]) / (after - before)
         for start in range(before + grid.slide, after, grid.slide):
             readings.append(Reading(start, answers[before] + slope * (start - before), estimated=True))

@@ -1,0 +1,1 @@
+"""What a drop point can do, one kind a file."""
