@@ -66,6 +66,11 @@ class RandomDrop:
         """Whether no row at all is dropped, late or not."""
         return self.keep_fraction >= 1.0 and (self.late_keep_fraction is None or self.late_keep_fraction >= 1.0)
 
+    @property
+    def when_released(self) -> None:
+        """What must stay in force when everything is to be kept: nothing."""
+        return None
+
 
 Setting = RandomDrop | WindowMarks
 """What a drop point does. Each further mechanism adds its own class, told apart by `kind`."""
@@ -112,6 +117,11 @@ class DropPlan:
     def same_settings(self, other: DropPlan) -> bool:
         """Whether both plans drop the same rows, whatever their versions and causes."""
         return self.points == other.points
+
+    def released(self, version: int, cause: str) -> DropPlan:
+        """The plan that keeps everything, but for what cannot be taken back: windows that have lost rows stay dropped."""
+        kept = {name: setting.when_released for name, setting in self.points.items()}
+        return DropPlan(version, {name: setting for name, setting in kept.items() if setting is not None}, cause)
 
     def to_json(self) -> str:
         """Serialise; `from_json` restores an equal plan."""

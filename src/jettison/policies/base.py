@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from jettison.plan import DropPlan
-from jettison.stats import Budget, Stats
+from jettison.plan import DropPlan, Setting
+from jettison.stats import Budget, EventTimes, Stats
 
 
 @runtime_checkable
@@ -37,4 +37,8 @@ class ContinuingPolicy(Policy, Protocol):
 
         `previous` is the plan in force or, after a restart, the last one on record.
         """
+        ...
+
+    def share_kept(self, setting: Setting, times: EventTimes) -> float:
+        """Share of one micro-batch's rows that `setting` is expected to have kept, from the times that they carry."""
         ...

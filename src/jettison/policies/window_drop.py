@@ -9,9 +9,9 @@ from typing import Literal
 
 from jettison.durations import Duration, microseconds
 from jettison.errors import InvalidSetting, explain
-from jettison.plan import DropPlan
+from jettison.plan import DropPlan, Setting
 from jettison.settings.window_marks import WindowMarks
-from jettison.stats import Budget, Stats
+from jettison.stats import Budget, EventTimes, Stats
 from jettison.windows import horizon
 from jettison.windows.admission import Admission, admit
 from jettison.windows.decide import CoinPerBatch, Decider, Runs, highest_share
@@ -24,6 +24,7 @@ Window = Duration | tuple[Duration, Duration] | tuple[Duration, Duration, Durati
 
 ONLY_QUERY = "answers"
 _LEAD_BATCHES = 2  # batches that may start before a plan made now is read by one
+_PROBES = 64  # times at which a batch's kept share is looked up
 _SERVED_BATCHES = 3  # further batches that a plan must do for, until the next plan is read
 
 
@@ -158,6 +159,13 @@ class WindowDrop:
             if note and note not in notes:
                 notes.append(note)
         return DropPlan(0, points, "; ".join([budget.cause, *notes]))
+
+    def share_kept(self, setting: Setting, times: EventTimes) -> float:
+        """Share of a batch's rows that the marks keep, were its times spread evenly."""
+        if not isinstance(setting, WindowMarks) or setting.keeps_everything:
+            return 1.0
+        probes = [times.newest_us - times.advance_us * i // _PROBES for i in range(_PROBES)]
+        return sum(horizon.needed(self.fan, setting, time) for time in probes) / _PROBES
 
     def _next(self, before: WindowMarks | None, stats: Stats, budget: Budget) -> tuple[WindowMarks, str]:
         marks, times = WindowMarks() if before is None else before, stats.event_times
