@@ -16,9 +16,10 @@ from jettison.control import Controller, ControlSettings
 from jettison.errors import DamagedPlan
 from jettison.ledger import Ledger, Totals
 from jettison.pilot import BatchReport, Pilot
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
 from jettison.policies import UniformDrop
 from jettison.policies.window_drop import WindowDrop
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, EventTimes
 from jettison.storage import Folder
 

@@ -9,10 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jettison.ledger import Ledger
-from jettison.plan import DropPlan, RandomDrop
-from jettison.policies import Policy, UniformDrop
+from jettison.plan import DropPlan
+from jettison.policies import Policy, UniformDrop, WindowDrop
+from jettison.settings import RandomDrop, WindowMarks
 from jettison.stats import Budget, PointStats, Stats
 from jettison.status import Status
+from jettison.windows.interpolate import interpolate
 
 if TYPE_CHECKING:
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
@@ -40,8 +42,11 @@ __all__ = [
     "Stats",
     "Status",
     "UniformDrop",
+    "WindowDrop",
+    "WindowMarks",
     "avg",
     "count",
+    "interpolate",
     "stddev",
     "sum",
     "variance",

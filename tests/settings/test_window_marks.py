@@ -33,7 +33,7 @@ def test_the_kept_share_is_one_while_no_window_is_dropped() -> None:
 
 
 def test_releasing_a_plan_keeps_decided_windows_and_forgets_the_rest() -> None:
-    from jettison.plan import RandomDrop
+    from jettison.settings import RandomDrop
 
     released = DropPlan(3, {"rows": MARKS, "others": RandomDrop(0.5)}).released(4, "fault")
     assert released == DropPlan(4, {"rows": MARKS}, "fault")

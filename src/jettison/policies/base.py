@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from jettison.plan import DropPlan, Setting
+from jettison.plan import DropPlan
+from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, Stats
 
 

@@ -9,7 +9,8 @@ from typing import Literal
 
 from jettison.durations import Duration, microseconds
 from jettison.errors import InvalidSetting, explain
-from jettison.plan import DropPlan, Setting
+from jettison.plan import DropPlan
+from jettison.settings import Setting
 from jettison.settings.window_marks import WindowMarks
 from jettison.stats import Budget, EventTimes, Stats
 from jettison.windows import horizon

@@ -1,1 +1,14 @@
-"""What a drop point can do, one kind a file."""
+"""Settings of drop points: what a plan tells one of them to do. One kind per file."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from jettison.settings.random_drop import RandomDrop
+from jettison.settings.window_marks import WindowMarks
+
+Setting = RandomDrop | WindowMarks
+"""Any of the settings; each further kind joins the union and the table below."""
+
+SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in (RandomDrop, WindowMarks)})
+
+__all__ = ["SETTING_BY_KIND", "RandomDrop", "Setting", "WindowMarks"]

@@ -23,6 +23,12 @@ def streaming(rows: object) -> None:
         )
 
 
+def no_reserved_column(rows: DataFrame, name: str) -> None:
+    """`rows` must not use a name that the guard needs for itself."""
+    if name in rows.columns:
+        raise InvalidInput(explain(f"a stream without a column {name!r}", "one with it", hint="rename that column"))
+
+
 def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
     names = (id,) if isinstance(id, str) else tuple(id or ())
@@ -43,13 +49,13 @@ def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def timestamp(rows: DataFrame, name: str) -> str:
+def timestamp(rows: DataFrame, name: str, *, argument: str = "arrival") -> str:
     """Name of a timestamp column of `rows`."""
-    present(rows, name, "arrival")
+    present(rows, name, argument)
     kind = rows.schema[name].dataType
     if not isinstance(kind, (TimestampType, TimestampNTZType)):
         raise InvalidSetting(
-            explain("`arrival` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
+            explain(f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
         )
     return name
 

@@ -7,14 +7,18 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
+from jettison.errors import InvalidSetting, explain
 from jettison.policies.window_drop import WindowDrop
 from jettison.settings.window_marks import DROP
+from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint
 from jettison.windows.fan import Fan
 from jettison.windows.grid import Grid
 from jettison.windows.needs import Pipeline
 
+_WATERMARK_MARK = "spark.watermarkDelayMs"
 _BEFORE_ALL_TIMES_US = 2**57  # added to a timestamp, this makes it positive from the year 1 on
 
 
@@ -29,12 +33,37 @@ class WindowMechanism:
         Whose marks they are: it knows the windows and their time column.
     """
 
-    schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
     outlives_lease = True
+    schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
 
     def __init__(self, policy: WindowDrop) -> None:
         self.time = policy.time
         self.fan: Fan = policy.fan
+
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
+        """Refuse a stream whose windows could not be kept whole."""
+        validate.timestamp(rows, self.time, argument="time")
+        field = rows.schema[self.time]
+        if not isinstance(field.dataType, TimestampType):
+            raise InvalidSetting(
+                explain("`time` must be a timestamp with a time zone", f"{self.time!r} of type timestamp_ntz")
+            )
+        if _WATERMARK_MARK not in field.metadata:
+            raise InvalidSetting(
+                explain(
+                    f"`withWatermark` on {self.time!r} must stand before the guard",
+                    "a stream without it",
+                    hint="behind the guard, dropped rows would stop the watermark and kept windows would never close",
+                )
+            )
+        if point.protect is not None:
+            raise InvalidSetting(
+                explain(
+                    "`protect` must be left out with WindowDrop",
+                    "a predicate",
+                    hint="a window that has lost any row is not delivered, so protected rows of it would be of no use",
+                )
+            )
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """For each query: its first marked window, its marks as an array, and when rows are needed again."""
