@@ -89,7 +89,7 @@ class WindowDrop:
         if self.decide not in ("runs", "coin"):
             raise InvalidSetting(explain("`decide` must be 'runs' or 'coin'", repr(self.decide)))
         if self.fan.max_gap >= 1:
-            self._decider(self.fan)  # refuses what is wrong with `run`
+            self.decider(self.fan)  # refuses what is wrong with `run`
 
     @cached_property
     def fan(self) -> Fan:
@@ -195,7 +195,7 @@ class WindowDrop:
     ) -> tuple[WindowMarks, str]:
         if marks.next_unit is not None and marks.next_unit >= until:
             return marks, ""
-        decider = self._decider(open_fan)
+        decider = self.decider(open_fan)
         trimmed = marks if not marks.first else horizon.trim(self.fan, marks, watermark)
         if not any(trimmed.marks):
             trimmed = self._afresh(marks, decider, watermark)
@@ -234,7 +234,8 @@ class WindowDrop:
             return min(self.run, fan.max_gap)
         return fan.max_gap if fan.has_overlap or self.decide == "coin" else 1
 
-    def _decider(self, fan: Fan) -> Decider:
+    def decider(self, fan: Fan) -> Decider:
+        """What decides the units of `fan`, which holds some or all of the queries."""
         if self.decide == "coin":
             return CoinPerBatch(fan.max_gap, self.seed)
         if self.run is not None and self.run < 1:
