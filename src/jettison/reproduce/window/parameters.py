@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import jettison as jt
 from jettison.bench.streams import Variant
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import RunSettings, Section, table
@@ -105,11 +106,11 @@ def _needed(
         branch = streams.branch((size, slide), max_gap=_GAP)
         policy = streams.fixed_drop(branch, share=share, tuples=_TUPLES)
 
-        def build(shedder: object) -> DataFrame:
-            rows = streams.guarded(shedder, streams.source(spark, folder / "in"))  # type: ignore[arg-type]
+        def build(shedder: jt.Shedder | None) -> DataFrame:
+            rows = streams.guarded(shedder, streams.source(spark, folder / "in"))
             rows = streams.busy(rows, "id", _DELAY_MS)
             answers = rows.groupBy(streams.window("at", size, slide)).agg(F.count(F.lit(1)).alias("n"))
-            return streams.busy(streams.whole(shedder, answers), "window.start", _DELAY_MS)  # type: ignore[arg-type]
+            return streams.busy(streams.whole(shedder, answers), "window.start", _DELAY_MS)
 
         return streams.appended(build, policy)
 

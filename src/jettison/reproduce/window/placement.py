@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import jettison as jt
 from jettison.bench.streams import Variant
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import RunSettings, Section, table
@@ -36,20 +38,20 @@ def pipeline(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[
         levels = ((10, 10), (100, 100)) if at_input else ((100, 100),)
         policy = streams.fixed_drop(streams.branch(*levels, max_gap=_GAP), share=share, tuples=tuples)
 
-        def build(shedder: object) -> DataFrame:
+        def build(shedder: jt.Shedder | None) -> DataFrame:
             rows = streams.source(spark, folder / "in")
             if at_input:
-                rows = streams.guarded(shedder, rows)  # type: ignore[arg-type]
+                rows = streams.guarded(shedder, rows)
             rows = streams.busy(rows, "id", per_part[0])
             inner = rows.groupBy(streams.window("at", 10)).agg(F.count(F.lit(1)).alias("n"))
             inner = inner.withColumn("at", F.window_time("window")).drop("window")
             if place == "middle":
-                inner = streams.guarded(shedder, inner)  # type: ignore[arg-type]
+                inner = streams.guarded(shedder, inner)
             inner = streams.busy(inner, "at", per_part[1])
             answers = inner.groupBy(streams.window("at", 100)).agg(F.sum("n").alias("n"))
             if place == "after":
                 return streams.busy(streams.keep_some(answers, share), "window.start", per_part[2])
-            return streams.busy(streams.whole(shedder, answers), "window.start", per_part[2])  # type: ignore[arg-type]
+            return streams.busy(streams.whole(shedder, answers), "window.start", per_part[2])
 
         return streams.appended(build, None if place == "after" else policy)
 
@@ -84,32 +86,28 @@ def fan_out(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[l
         queries = both if place == "shared" else [mine]
         policy = streams.fixed_drop(*queries, share=share, tuples=tuples)
 
-        def build(shedder: object) -> DataFrame:
+        def build(shedder: jt.Shedder | None) -> DataFrame:
             rows = streams.source(spark, folder / "in")
             if place == "shared":
-                rows = streams.guarded(shedder, rows)  # type: ignore[arg-type]
+                rows = streams.guarded(shedder, rows)
             rows = streams.busy(rows, "id", shared_ms)
             if place == "split":
-                rows = streams.guarded(shedder, rows)  # type: ignore[arg-type]
+                rows = streams.guarded(shedder, rows)
             rows = streams.busy(rows, "value", shared_ms)
             answers = rows.groupBy(streams.window("at", size)).agg(F.count(F.lit(1)).alias("n"))
             if place == "after":
                 return streams.busy(streams.keep_some(answers, share), "window.start", 2 * shared_ms * size)
-            whole = streams.whole(shedder, answers, query)  # type: ignore[arg-type]
+            whole = streams.whole(shedder, answers, query)
             if place == "shared":
                 # The other query runs by itself; here only its marks count.
                 other = next(name for name in sizes if name != query)
-                streams.whole(shedder, answers, other)  # type: ignore[arg-type]
+                streams.whole(shedder, answers, other)
             return streams.busy(whole, "window.start", 2 * shared_ms * size)
 
         return streams.appended(build, None if place == "after" else policy)
 
-    parts = [
-        _measure(
-            spark, folder, settings, lambda place, share, q=query: one(q, place, share), ("shared", "split", "after")
-        )
-        for query in sizes
-    ]
+    places = ("shared", "split", "after")
+    parts = [_measure(spark, folder, settings, partial(one, query), places) for query in sizes]
     lines = {place: _sum([part[0][place] for part in parts]) for place in parts[0][0]}
     points = {key: sum(part[1][key] for part in parts) for key in parts[0][1]}
     return _claims(lines, "fan-out", "11", settings), _section("Figure 11: a shared plan", lines, points)
