@@ -756,7 +756,8 @@ WINDOWS = WindowDrop(time="at", window=10e-6, max_gap=4)
 
 
 def at(number, newest, version, watermark_lag=30):
-    return counted(number, version=version, event_times=EventTimes(newest, 10, newest - watermark_lag))
+    times = EventTimes(newest, 10, newest - watermark_lag)
+    return replace(counted(number, version=version), event_times=times, duration_s=0.0)
 
 
 def marked(plan):

@@ -63,7 +63,7 @@ def test_rows_are_dropped_as_the_pure_rule_says(spark: SparkSession, seed: int) 
     plan = DropPlan(0, {"rows": marks})
     for step in range(4):
         times = EventTimes(base + 400 * step, 60, base + 400 * step - 300)
-        stats = Stats(0, 0.0, 1.0, {"rows": PointStats(1, 1)}, event_times=times)
+        stats = Stats(0, 0.0, 0.0, {"rows": PointStats(1, 1)}, event_times=times)
         plan = policy.continued(plan, stats, Budget(0.4, 0.4, 3.0, "test"))
     marks = plan.points["rows"]
     assert isinstance(marks, WindowMarks)

@@ -24,9 +24,8 @@ Window = Duration | tuple[Duration, Duration] | tuple[Duration, Duration, Durati
 """Size; size and slide; or size, slide and offset, as in Spark's `window`."""
 
 ONLY_QUERY = "answers"
-_LEAD_BATCHES = 2  # batches that may start before a plan made now is read by one
 _PROBES = 64  # times at which a batch's kept share is looked up
-_SERVED_BATCHES = 3  # further batches that a plan must do for, until the next plan is read
+_BATCHES_AHEAD = 3  # batches that a plan decides for: it may come one batch late, and so may the next one
 
 
 @dataclass(frozen=True)
@@ -172,15 +171,16 @@ class WindowDrop:
         marks, times = WindowMarks() if before is None else before, stats.event_times
         if times is None or times.watermark_us is None:
             return marks, "" if budget.keep_fraction >= 1.0 else "no window can be decided before there is a watermark"
-        lead = _LEAD_BATCHES * times.advance_us
-        begun = self.fan.first_unit_after(times.newest_us + lead)
+        begun = self.fan.first_unit_after(times.newest_us)
         if budget.keep_fraction >= 1.0:
             return self._at_rest(marks, begun, times.watermark_us), ""
         admission = admit(self.fan, budget.keep_fraction, already_shut=marks.shut)
         open_fan = self.fan.without(admission.shut)
         if open_fan.max_gap < 1:
             return marks, "no window is dropped: the queries' gaps do not span one common slide"
-        until = max(begun + 1, self.fan.first_unit_after(times.newest_us + lead + _SERVED_BATCHES * times.advance_us))
+        # Where rows carry the present time, the next batch covers as much of it as the last one took.
+        ahead_us = _BATCHES_AHEAD * max(times.advance_us, round(stats.duration_s * 1e6))
+        until = max(begun + 1, self.fan.first_unit_after(times.newest_us + ahead_us))
         return self._shed(marks, open_fan, admission, times.watermark_us, begun, until)
 
     def _at_rest(self, marks: WindowMarks, begun: int, watermark: int) -> WindowMarks:
@@ -200,7 +200,8 @@ class WindowDrop:
         if not any(trimmed.marks):
             trimmed = self._afresh(marks, decider, watermark)
             begun = begun if marks.next_unit is None else max(begun, marks.next_unit)
-        if horizon.marks_until(self.fan, trimmed, until) > horizon.MOST_MARKS:
+        until = min(until, horizon.furthest_unit(self.fan, trimmed))
+        if until <= begun:
             return marks, "too many windows are open at once to mark them all: none is dropped"
         drop_share, row_share = self._shares(open_fan, admission.keep_fraction, begun)
         wanted = replace(trimmed, drop_share=drop_share, row_share=row_share, shut=admission.shut)

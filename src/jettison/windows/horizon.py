@@ -21,9 +21,12 @@ def begin(fan: Fan, decider: Decider, watermark: int) -> WindowMarks:
     return with_state(empty, decider.start())
 
 
-def marks_until(fan: Fan, marks: WindowMarks, unit: int) -> int:
-    """How many marks there would be in all, were every unit before `unit` marked."""
-    return sum(fan.windows(branch, unit).start - first for branch, first in zip(fan.branches, marks.first, strict=True))
+def furthest_unit(fan: Fan, marks: WindowMarks) -> int:
+    """The first unit that there is no room for, were every unit before it marked."""
+    assert marks.next_unit is not None
+    marked = sum(map(len, marks.marks))
+    per_unit = sum(fan.length // branch.pipeline.final.slide for branch in fan.branches)
+    return marks.next_unit + max(MOST_MARKS - marked, 0) // per_unit
 
 
 def extend(fan: Fan, marks: WindowMarks, decider: Decider, *, begun: int, until: int, drop_share: float) -> WindowMarks:
