@@ -1,4 +1,4 @@
-"""Three times more load than can be processed, live: how many answers come in time?"""
+"""Three times more load than can be processed, live: how many answers come in time."""
 
 from __future__ import annotations
 
@@ -67,10 +67,8 @@ def _capacity(spark: SparkSession, folder: Path) -> float:
     streams.land(spark, folder / "in", 40_000, files=4)
 
     def build(shedder: jt.Shedder | None) -> DataFrame:
-        rows = streams.source(spark, folder / "in").withColumnsRenamed(
-            {"at": "timestamp", "value": "reading", "id": "value"}
-        )
-        return _counts(rows)
+        names = {"at": "timestamp", "value": "reading", "id": "value"}
+        return _counts(streams.source(spark, folder / "in").withColumnsRenamed(names))
 
     streams.cpu_s(spark, folder, streams.appended(build, None))
     started = time.monotonic()
