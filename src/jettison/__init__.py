@@ -18,6 +18,7 @@ from jettison.windows.interpolate import interpolate
 
 if TYPE_CHECKING:
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
+    from jettison.spark.count_windows import count_windows
     from jettison.spark.shedder import Shedder
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ _ON_SPARK = {
     "Shedder": "jettison.spark.shedder",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
+    "count_windows": "jettison.spark.count_windows",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -46,6 +48,7 @@ __all__ = [
     "WindowMarks",
     "avg",
     "count",
+    "count_windows",
     "interpolate",
     "stddev",
     "sum",
