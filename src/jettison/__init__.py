@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies import Policy, UniformDrop
-from jettison.settings import RandomDrop
+from jettison.policies import Policy, UniformDrop, WindowDrop
+from jettison.settings import RandomDrop, WindowMarks
 from jettison.stats import Budget, PointStats, Stats
 from jettison.status import Status
+from jettison.windows.interpolate import interpolate
 
 if TYPE_CHECKING:
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
+    from jettison.spark.count_windows import count_windows
     from jettison.spark.shedder import Shedder
 
 __version__ = "0.1.0"
@@ -25,6 +27,7 @@ _ON_SPARK = {
     "Shedder": "jettison.spark.shedder",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
+    "count_windows": "jettison.spark.count_windows",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -41,8 +44,12 @@ __all__ = [
     "Stats",
     "Status",
     "UniformDrop",
+    "WindowDrop",
+    "WindowMarks",
     "avg",
     "count",
+    "count_windows",
+    "interpolate",
     "stddev",
     "sum",
     "variance",

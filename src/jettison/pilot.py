@@ -22,8 +22,8 @@ from typing import Any, Protocol
 from jettison.control import Controller, ControlSettings
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies.base import Policy
-from jettison.stats import Budget, PointStats, Stats
+from jettison.policies.base import ContinuingPolicy, Policy
+from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
 
@@ -52,6 +52,7 @@ class BatchReport:
     kept: Mapping[str, int] = field(default_factory=dict)
     oldest_arrival_s: float | None = None
     newest_arrival_s: float | None = None
+    event_times: EventTimes | None = None
 
 
 class Publisher(Protocol):
@@ -122,10 +123,12 @@ class Pilot:
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
+        self._newest_us = -(2**63)
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         self.tally = Tally(protected)
         self.controller, self.plan = self._restore()
+        self._on_record = self.plan
         self._last_version = self.plan.version - 1
 
     def start(self, **facts: Any) -> None:
@@ -185,14 +188,20 @@ class Pilot:
         self._save_state()
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
-        proposed = self._policy.plan(stats, budget)
+        proposed = self._proposed(self._on_record, stats, budget)
         if proposed.same_settings(self.plan):
             return
         self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
+    def _proposed(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        if isinstance(self._policy, ContinuingPolicy):
+            return self._policy.continued(previous, stats, budget)
+        return self._policy.plan(stats, budget)
+
     def _put_in_force(self, plan: DropPlan, at_s: float) -> None:
         self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
         self.ledger.plan(at_s, plan)  # on record before it is used
+        self._on_record = plan  # what it decides stands, even should publishing fail half-way
         self._publisher.publish(plan)
         self.plan = plan
         self._plan_by_version[plan.version] = plan
@@ -207,7 +216,7 @@ class Pilot:
         except Exception as error:
             self._fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
-            everything = DropPlan(self._last_version + 1, {}, cause=f"controller failed: {error}")
+            everything = self._on_record.released(self._last_version + 1, f"controller failed: {error}")
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:
@@ -226,7 +235,14 @@ class Pilot:
             plan_version=report.plan_version,
             oldest_arrival_s=report.oldest_arrival_s,
             newest_arrival_s=report.newest_arrival_s,
+            event_times=self._times_so_far(report),
         )
+
+    def _times_so_far(self, report: BatchReport) -> EventTimes | None:
+        if report.event_times is None:
+            return None
+        self._newest_us = max(self._newest_us, report.event_times.newest_us)
+        return replace(report.event_times, newest_us=self._newest_us)
 
     def _expected_point(self, name: str, report: BatchReport, in_force: DropPlan | None) -> PointStats:
         seen = report.seen.get(name)
@@ -238,6 +254,8 @@ class Pilot:
             return PointStats(max(seen, kept), kept, protected, exact=name in report.seen)
         setting = in_force.points.get(name) if in_force else None
         fraction = 1.0 if setting is None else setting.keep_fraction
+        if setting is not None and report.event_times is not None and isinstance(self._policy, ContinuingPolicy):
+            fraction = self._policy.share_kept(setting, report.event_times)
         return PointStats(seen, round(seen * (protected + (1 - protected) * fraction)), protected, exact=False)
 
     def _latency_s(self, stats: Stats) -> float | None:
@@ -299,10 +317,22 @@ class Pilot:
         saved = self._saved_controller()
         controller = Controller(self._settings) if saved is None else saved
         # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
-        plan = self._policy.plan(self._nothing_seen(0.0), controller.initial())
+        previous = self._last_on_record(on_file)
+        plan = self._proposed(previous or DropPlan(0), self._nothing_seen(0.0), controller.initial())
         if saved is not None:
             plan = replace(plan, cause=_RESTORED + plan.cause)
         return controller, replace(plan, version=max(last_version, on_file.version if on_file else 0) + 1)
+
+    def _last_on_record(self, on_file: DropPlan | None) -> DropPlan | None:
+        """The last plan: on file, or in the ledger where that holds a later one or the file is lost."""
+        plan = on_file
+        for record in self.ledger.records("plan"):
+            if plan is None or record["version"] > plan.version:
+                try:
+                    plan = DropPlan.from_json(json.dumps(record))
+                except ValueError as error:
+                    self._fault("plan", f"plan {record['version']} on record cannot be read ({error})")
+        return plan
 
     def _saved_controller(self) -> Controller | None:
         content = self._folder.read(_STATE_FILE)

@@ -2,5 +2,6 @@
 
 from jettison.policies.base import Policy
 from jettison.policies.uniform_drop import UniformDrop
+from jettison.policies.window_drop import WindowDrop
 
-__all__ = ["Policy", "UniformDrop"]
+__all__ = ["Policy", "UniformDrop", "WindowDrop"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from jettison.plan import DropPlan
-from jettison.stats import Budget, Stats
+from jettison.settings import Setting
+from jettison.stats import Budget, EventTimes, Stats
 
 
 @runtime_checkable
@@ -21,4 +22,24 @@ class Policy(Protocol):
 
         The version of the returned plan is 0; whoever publishes it numbers it.
         """
+        ...
+
+
+@runtime_checkable
+class ContinuingPolicy(Policy, Protocol):
+    """A policy whose plans build on each other: what one plan has decided, the next must still hold.
+
+    The plan itself is the state, so such a policy is as pure as any other, and its decisions survive a restart
+    because plans do.
+    """
+
+    def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        """Spend `budget` without going back on anything that `previous` has decided.
+
+        `previous` is the plan in force or, after a restart, the last one on record.
+        """
+        ...
+
+    def share_kept(self, setting: Setting, times: EventTimes) -> float:
+        """Share of one micro-batch's rows that `setting` is expected to have kept, from the times that they carry."""
         ...

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jettison.settings.random_drop import RandomDrop
+from jettison.settings.window_marks import WindowMarks
 
-Setting = RandomDrop
+Setting = RandomDrop | WindowMarks
 """Any of the settings; each further kind joins the union and the table below."""
 
-SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in (RandomDrop,)})
+SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in (RandomDrop, WindowMarks)})
 
-__all__ = ["SETTING_BY_KIND", "RandomDrop", "Setting"]
+__all__ = ["SETTING_BY_KIND", "RandomDrop", "Setting", "WindowMarks"]

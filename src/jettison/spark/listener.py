@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyspark.sql.streaming.listener import (
 from jettison.pilot import BatchReport, Pilot
 from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
+from jettison.stats import EventTimes
 
 
 class ProgressListener(StreamingQueryListener):
@@ -98,7 +99,17 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         kept={name: row["kept"] for name, row in rows.items()},
         oldest_arrival_s=min(oldest) / 1e6 if oldest else None,
         newest_arrival_s=max(newest) / 1e6 if newest else None,
+        event_times=_event_times(progress.eventTime or {}),
     )
+
+
+def _event_times(reported: Mapping[str, str]) -> EventTimes | None:
+    """Times that the rows carry, for queries with a watermark; Spark counts them in milliseconds, rounded down."""
+    if "max" not in reported:
+        return None
+    newest, mean = (_epoch_s(reported[name]) * 1e6 for name in ("max", "avg"))
+    watermark = round(_epoch_s(reported["watermark"]) * 1e6) if "watermark" in reported else 0
+    return EventTimes(round(newest) + 999, max(round(2 * (newest - mean)), 0), watermark if watermark > 0 else None)
 
 
 def _epoch_s(timestamp: str) -> float:

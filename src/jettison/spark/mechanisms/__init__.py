@@ -3,13 +3,20 @@
 from functools import singledispatch
 
 from jettison.policies import Policy
+from jettison.policies.window_drop import WindowDrop
 from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import RandomMechanism
+from jettison.spark.mechanisms.window_marks import WindowMechanism
 
-__all__ = ["Mechanism", "RandomMechanism", "mechanism_for"]
+__all__ = ["Mechanism", "RandomMechanism", "WindowMechanism", "mechanism_for"]
 
 
 @singledispatch
 def mechanism_for(policy: Policy) -> Mechanism:
     """The mechanism that executes the plans of `policy`. A policy with settings of another kind registers its own."""
     return RandomMechanism()
+
+
+@mechanism_for.register
+def _(policy: WindowDrop) -> Mechanism:
+    return WindowMechanism(policy)

@@ -13,6 +13,9 @@ from jettison.spark.drop_point import DropPoint
 class Mechanism(Protocol):
     """Compiles one kind of setting into native columns, once; afterwards only the plan changes.
 
+    A mechanism whose decisions cannot be taken back has `outlives_lease = True`: its plan is obeyed even when no
+    controller renews it any more, so such a plan must run out by itself.
+
     The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, inside the subquery
     that reads the plan; `decision` runs on every row and finds the fields ready.
     """
