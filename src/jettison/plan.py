@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jettison.errors import DamagedPlan, InvalidSetting, explain
+from jettison.settings.range_drop import RangeDrop
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,12 @@ class RandomDrop:
         return self.keep_fraction >= 1.0 and (self.late_keep_fraction is None or self.late_keep_fraction >= 1.0)
 
 
-Setting = RandomDrop
+Setting = RandomDrop | RangeDrop
 """What a drop point does. Each further mechanism adds its own class, told apart by `kind`."""
 
-_SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({RandomDrop.kind: RandomDrop})
+_SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType(
+    {RandomDrop.kind: RandomDrop, RangeDrop.kind: RangeDrop}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What a drop point may do: one kind of setting a file."""
