@@ -7,6 +7,7 @@ that the simulator keeps exactly the rows that Spark keeps.
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,16 @@ def keeps(point: str, ids: NDArray[np.int64], keep_fraction: float) -> NDArray[n
 
 def salted(point: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """`xxhash64(salt, id)` of Spark, as signed 64-bit numbers."""
+    with np.errstate(over="ignore"):
+        return _hash_long(np.asarray(ids, dtype=np.int64), _seed(point)).view(np.int64)
+
+
+@lru_cache(maxsize=10_000)
+def _seed(point: str) -> np.uint64:
+    """The hash of the salt, which seeds that of the identity."""
     number = salt(point)
     # A literal beyond the range of an int is a long in Spark, and hashes as one.
-    with np.errstate(over="ignore"):
-        seed = _hash_int(number) if number <= 2**31 - 1 else _hash_long(np.array([number], dtype=np.int64), _SEED)[0]
-        return _hash_long(np.asarray(ids, dtype=np.int64), seed).view(np.int64)
+    return _hash_int(number) if number <= 2**31 - 1 else _hash_long(np.array([number], dtype=np.int64), _SEED)[0]
 
 
 def _hash_long(values: NDArray[np.int64], seed: np.uint64) -> Hashes:

@@ -37,9 +37,9 @@ class EngineSettings:
     """
 
     capacity: float
-    slot: float = 50.0
-    monitor_every: int = 4
-    train: int = 200
+    slot: float = 100.0
+    monitor_every: int = 2
+    train: int = 500
 
 
 class Monitor(Protocol):
@@ -89,6 +89,10 @@ class Engine:
         self._settings = settings
         self._queues: dict[Arc, deque[Rows]] = {
             arc_into(box, port): deque() for box in graph.boxes.values() for port in range(len(box.sources))
+        }
+        self._into = {
+            box.name: [self._queues[arc_into(box, port)] for port in range(len(box.sources))]
+            for box in graph.boxes.values()
         }
         self._turns = deque(graph.boxes)
         self._plan = DropPlan(0)
@@ -159,9 +163,8 @@ class Engine:
 
     def _take(self, name: str, most: int) -> Rows:
         """Up to `most` rows from a box's queues, one queue after the other."""
-        box, parts = self._graph.boxes[name], []
-        for port in range(len(box.sources)):
-            queue = self._queues[arc_into(box, port)]
+        parts: list[Rows] = []
+        for queue in self._into[name]:
             while queue and most > 0:
                 rows = queue.popleft()
                 if len(rows) > most:

@@ -19,8 +19,9 @@ class Shape:
     """What the random network consists of.
 
     The defaults are the paper's: 5 queries of 34 filters and 13 unions. A query of u unions is a tree with u + 1
-    inputs, so these have the paper's 18 inputs without being told. The paper leaves open what boxes cost and which
-    constants filters compare with; those here are ours.
+    inputs, so these have the paper's 18 inputs without being told. Every query gets as many boxes of each kind as the
+    others, give or take one. The paper leaves open what boxes cost and which constants filters compare with; those here
+    are ours.
 
     Parameters
     ----------
@@ -60,8 +61,7 @@ def random_network(seed: int, *, skew: float = 0.0, rate: float = 1.0, shape: Sh
     inputs: list[Input] = []
     boxes: list[Box] = []
     tops: list[str] = []
-    unions = random.multinomial(shape.unions, np.full(shape.queries, 1 / shape.queries))
-    for count in unions:
+    for count in _evenly(shape.unions, shape.queries, random):
         streams = [_input(inputs, rate) for _ in range(count + 1)]
         while len(streams) > 1:
             first, second = sorted(random.choice(len(streams), 2, replace=False), reverse=True)
@@ -116,15 +116,29 @@ def _filter(name: str, source: str, constant: int, cost: float) -> Box:
 def _with_filters(
     unions: list[Box], tops: list[str], shape: Shape, random: np.random.Generator
 ) -> tuple[list[Box], list[str]]:
-    """Spread the filters at random over the arcs of the trees."""
-    arcs = [(box.name, port) for box in unions for port in range(2)] + [(f"top{n}", 0) for n in range(len(tops))]
-    sources = {(box.name, port): box.sources[port] for box in unions for port in range(2)}
-    sources |= {(f"top{n}", 0): top for n, top in enumerate(tops)}
-    filters = []
-    for number in range(shape.filters):
-        arc = arcs[int(random.integers(len(arcs)))]
-        constant = int(random.integers(shape.constants[0], shape.constants[1] + 1))
-        filters.append(_filter(f"filter{number}", sources[arc], constant, shape.filter_cost))
-        sources[arc] = filters[-1].name
+    """Spread each query's filters at random over the arcs of its tree."""
+    by_name = {box.name: box for box in unions}
+    sources: dict[tuple[str, int], str] = {(box.name, port): box.sources[port] for box in unions for port in range(2)}
+    filters: list[Box] = []
+    for query, count in enumerate(_evenly(shape.filters, shape.queries, random)):
+        arcs = [(f"top{query}", 0)]
+        sources[arcs[0]] = tops[query]
+        below = [tops[query]]
+        while below:
+            if (box := by_name.get(below.pop())) is not None:
+                arcs += [(box.name, 0), (box.name, 1)]
+                below += box.sources
+        for _ in range(count):
+            arc = arcs[int(random.integers(len(arcs)))]
+            constant = int(random.integers(shape.constants[0], shape.constants[1] + 1))
+            filters.append(_filter(f"filter{len(filters)}", sources[arc], constant, shape.filter_cost))
+            sources[arc] = filters[-1].name
     joined = [Box(box.name, (sources[box.name, 0], sources[box.name, 1]), "union", cost=box.cost) for box in unions]
     return filters + joined, [sources[f"top{n}", 0] for n in range(len(tops))]
+
+
+def _evenly(total: int, parts: int, random: np.random.Generator) -> list[int]:
+    """`total` in parts that differ by at most one, the larger ones anywhere."""
+    counts = np.full(parts, total // parts)
+    counts[random.permutation(parts)[: total % parts]] += 1
+    return [int(count) for count in counts]
