@@ -117,7 +117,7 @@ class Program:
         return Corner(load, model.floor - float(result.fun), slope, survival)
 
 
-def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int = 40) -> Frontier:
+def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int | None = None) -> Frontier:
     """All best plans, from dropping everything to dropping nothing.
 
     Parameters
@@ -127,8 +127,8 @@ def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int = 40) -
     tolerance
         Corners are added until the certified gap is at most this share of full utility. 0 finds every corner.
     effort
-        Programs that are spent in any case to narrow the gap further, unless every corner is found before. For a
-        network of some tens of boxes that is the whole function.
+        Programs that are spent in any case to narrow the gap further, unless every corner is found before. If not
+        given, as many as take some tenths of a second: from 120 for a small network down to 30.
 
     Notes
     -----
@@ -136,6 +136,8 @@ def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int = 40) -
     The pair with the widest room between tangents and chord is solved next, where its tangents cross. A crossing on
     the function itself proves the chord exact.
     """
+    if effort is None:
+        effort = min(120, max(30, 20_000 // max(model.units, 1)))
     program = Program(model)
     full = model.full_load
     first, last = program.solve(program.least_load), program.solve(full)

@@ -6,8 +6,9 @@ import numpy as np
 
 from jettison.network.drop_model import DropModel, Location, Vector
 from jettison.network.evaluate import keep_shares
-from jettison.plan import DropPlan, RandomDrop, Setting
-from jettison.settings.range_drop import RangeDrop, few_ranges
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop, RangeDrop, Setting
+from jettison.settings.range_drop import few_ranges
 
 _NOTHING = 1e-6  # a smaller drop is not worth its work
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jettison.errors import InvalidSetting, explain
+from jettison.settings.base import check_fraction
 
 MOST_RANGES = 8
 """Ranges that a backend compiles into its condition."""
@@ -53,9 +54,7 @@ class RangeDrop:
         for (_, end), (low, _) in itertools.pairwise(ranges):
             if low < end:
                 raise InvalidSetting(explain("ranges must ascend and not overlap", f"{low:g} after {end:g}"))
-        if not 0.0 <= self.keep_fraction <= 1.0:
-            hint = "pass the share kept, not the share dropped"
-            raise InvalidSetting(explain("`keep_fraction` must lie in [0, 1]", repr(self.keep_fraction), hint=hint))
+        check_fraction("keep_fraction", self.keep_fraction)
 
     @property
     def keeps_everything(self) -> bool:

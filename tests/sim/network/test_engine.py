@@ -9,7 +9,8 @@ from jettison.network.admission import ADMISSIONS, input_loads
 from jettison.network.candidates import drop_model
 from jettison.network.optimum import frontier
 from jettison.network.plans import drop_plan
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.sim.network.engine import Engine, EngineSettings, offered, random_arrivals
 from jettison.sim.network.generator import random_network, shared_network, zipf_utility
 from jettison.sim.network.monitor import AdmissionPlanner, LoadMonitor

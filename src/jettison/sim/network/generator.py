@@ -44,8 +44,10 @@ class Shape:
     border: int = 50
 
 
-def random_network(seed: int, *, skew: float = 0.0, rate: float = 1.0, shape: Shape | None = None) -> QueryGraph:
-    """Queries without sharing: trees of unions, with filters spread over their arcs.
+def random_network(
+    seed: int, *, skew: float = 0.0, rate: float = 1.0, splits: int = 0, shape: Shape | None = None
+) -> QueryGraph:
+    """Queries that are trees of unions, with filters spread over their arcs.
 
     Parameters
     ----------
@@ -55,14 +57,21 @@ def random_network(seed: int, *, skew: float = 0.0, rate: float = 1.0, shape: Sh
         Zipf parameter of the first interval's utility; see `zipf_utility`.
     rate
         Rows per unit of time of every input.
+    splits
+        How many inputs are replaced by a stream of an earlier query, which is thereby shared; 0 for no sharing.
     """
     shape = Shape() if shape is None else shape
     random = np.random.default_rng([seed, 1])
     inputs: list[Input] = []
     boxes: list[Box] = []
     tops: list[str] = []
-    for count in _evenly(shape.unions, shape.queries, random):
-        streams = [_input(inputs, rate) for _ in range(count + 1)]
+    for query, count in enumerate(_evenly(shape.unions, shape.queries, random)):
+        shared = _evenly(splits, shape.queries - 1, random)[query - 1] if query and splits else 0
+        earlier = [box.name for box in boxes] + [input.name for input in inputs]
+        streams = [
+            earlier[int(random.integers(len(earlier)))] if n < shared else _input(inputs, rate)
+            for n in range(count + 1)
+        ]
         while len(streams) > 1:
             first, second = sorted(random.choice(len(streams), 2, replace=False), reverse=True)
             pair = (streams.pop(first), streams.pop(second))
@@ -95,7 +104,8 @@ def zipf_utility(random: np.random.Generator, skew: float) -> float:
     """
     odds = np.arange(1, len(_UTILITIES) + 1, dtype=float) ** -skew
     # By inversion of one uniform draw: at a higher skew the same draw gives a lower utility.
-    return float(_UTILITIES[min(np.searchsorted(np.cumsum(odds) / odds.sum(), random.random()), len(_UTILITIES) - 1)])
+    position = int(np.searchsorted(np.cumsum(odds) / odds.sum(), random.random()))
+    return float(_UTILITIES[min(position, len(_UTILITIES) - 1)])
 
 
 def value_qos(border: int, utility: float) -> QoS:

@@ -16,7 +16,10 @@ from jettison.plan import DropPlan
 class Planner(Protocol):
     """A road map or a frontier: the surviving shares for a load."""
 
-    model: DropModel
+    @property
+    def model(self) -> DropModel:
+        """The shedding problem that it has solved."""
+        ...
 
     def at(self, load: float) -> Vector:
         """Surviving shares that need at most `load`."""

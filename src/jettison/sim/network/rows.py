@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from jettison.errors import Unsupported, explain
 from jettison.hashing import keeps
 from jettison.network.graph import Box, QueryGraph
-from jettison.plan import RandomDrop, Setting
-from jettison.settings.range_drop import RangeDrop
+from jettison.settings import RandomDrop, RangeDrop, Setting
 
 Mask = NDArray[np.bool_]
 

@@ -11,9 +11,7 @@ from jettison.network.qos import LossTolerance, ValueUtility
 from jettison.sim.network.rows import Rows
 
 
-def tuple_utility(
-    delivered: Rows, wanted: Rows, graph: LossTolerance, epochs: Vector
-) -> float:
+def tuple_utility(delivered: Rows, wanted: Rows, graph: LossTolerance, epochs: Vector) -> float:
     """Utility by the share delivered in each epoch, averaged over epochs by the rows wanted in them.
 
     Rows belong to the epoch in which they arrived. The paper weighs by "tuples seen", which for an epoch that delivers
