@@ -128,7 +128,7 @@ def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int | None 
         Corners are added until the certified gap is at most this share of full utility. 0 finds every corner.
     effort
         Programs that are spent in any case to narrow the gap further, unless every corner is found before. If not
-        given, as many as take some tenths of a second: from 120 for a small network down to 30.
+        given, as many as take some tenths of a second: from 60 for a small network down to 30.
 
     Notes
     -----
@@ -137,7 +137,7 @@ def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int | None 
     the function itself proves the chord exact.
     """
     if effort is None:
-        effort = min(120, max(30, 20_000 // max(model.units, 1)))
+        effort = min(60, max(30, 20_000 // max(model.units, 1)))
     program = Program(model)
     full = model.full_load
     first, last = program.solve(program.least_load), program.solve(full)

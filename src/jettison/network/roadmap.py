@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,31 +85,59 @@ def step_size(model: DropModel, *, drop_cost: float = 0.0, wanted: float = 0.01)
     return float(min(1.0, max(wanted, 1.001 * drop_cost / paying.min())))
 
 
-def paper_road_map(model: DropModel, *, step: float = 0.01, drop_cost: float = 0.0) -> RoadMap:
+def paper_road_map(model: DropModel, *, step: float = 0.01, drop_cost: float = 0.0, literal: bool = False) -> RoadMap:
     """The road map as the paper builds it: loss/gain ratios are taken once, with nothing dropped, and sorted.
 
-    Literal where that teaches something: gains are those of the network without drops; a location's graph is the sum of
-    the graphs of all outputs below it, even of those that it feeds only in part, through a union; a step does not stop
-    at the corner of a graph. What a row is said to deliver and save is computed from the drops in place, though.
+    Parameters
+    ----------
+    model
+        The shedding problem.
+    step, drop_cost
+        The least step wanted, and the paper's D; see `step_size`.
+    literal
+        Follow the text to the letter: a location's graph is the sum of the graphs of all outputs below it, even of those
+        that it feeds only in part, through a union, and a step may run past a corner of a graph. If not, a location owns
+        its share of each slope and steps stop at corners. Gains are fixed in either case.
     """
     step = step_size(model, drop_cost=drop_cost, wanted=step)
-    gain = model.full_gain()
-    entries = [
-        (slope / gain[unit], unit, high, low)
-        for unit, slope, high, low in _summed_pieces(model)
-        if gain[unit] > max(_TINY, drop_cost * model.rate[unit])
-    ]
-    target = np.ones(model.units)
-    survival = model.feasible(target)
-    rows = [survival]
-    for _, unit, _, low in sorted(entries, key=lambda entry: (entry[0], entry[1], -entry[2])):
-        while target[unit] > low + _TINY:
-            target[unit] = max(0.0, target[unit] - step)
-            after = model.feasible(target)
-            if not np.array_equal(after, survival):
-                survival = after
-                rows.append(survival)
-    return RoadMap(model, np.array(rows), drop_cost)
+    gain, through = model.full_gain(), _through(model)
+    owned = sorted(unit for location in model.locations for unit in location.units)
+    paying = [unit for unit in owned if gain[unit] > max(_TINY, drop_cost * model.rate[unit])]
+    entries = []
+    for unit in paying:
+        rows = {row: 1.0 if literal else share for row, share in through[unit].items()}
+        entries += [(loss / gain[unit], unit, loss, low) for loss, low in _summed_pieces(model, rows)]
+    walk = _FixedOrder(model, through, step)
+    for _, unit, loss, low in sorted(entries, key=lambda entry: (entry[0], entry[1], -entry[3])):
+        walk.apply(unit, low=low) if literal else walk.apply(unit, loss=loss)
+    return RoadMap(model, np.array(walk.rows), drop_cost)
+
+
+class _FixedOrder:
+    """Deepens drops one at a time and remembers every step."""
+
+    def __init__(self, model: DropModel, through: list[dict[int, float]], step: float) -> None:
+        self._model, self._through, self._step = model, through, step
+        self._target = np.ones(model.units)
+        self.rows = [model.feasible(self._target)]
+
+    def apply(self, unit: int, *, low: float = 0.0, loss: float | None = None) -> None:
+        """Drop more at `unit`, down to the share `low`, or while it loses no more than `loss` per unit of share."""
+        model = self._model
+        while self._target[unit] > low + _TINY:
+            length = self._step
+            if loss is not None:
+                delivered = model.delivery @ self.rows[-1]
+                slopes = {row: _slope_below(model, row, delivered[row]) for row in self._through[unit]}
+                if sum(share * slopes[row] for row, share in self._through[unit].items()) > loss * (1 + 1e-6) + _TINY:
+                    return
+                for row, share in self._through[unit].items():
+                    corner = _corner_below(model, row, delivered[row])
+                    length = min(length, max(1e-6, (delivered[row] - corner) / share))
+            self._target[unit] = max(0.0, self._target[unit] - length)
+            after = model.feasible(self._target)
+            if not np.array_equal(after, self.rows[-1]):
+                self.rows.append(after)
 
 
 def greedy_road_map(model: DropModel, *, step: float = 1.0, drop_cost: float = 0.0) -> RoadMap:
@@ -127,25 +154,28 @@ def greedy_road_map(model: DropModel, *, step: float = 1.0, drop_cost: float = 0
     return RoadMap(model, np.array(rows), drop_cost)
 
 
-def _summed_pieces(model: DropModel) -> Iterator[tuple[int, float, float, float]]:
-    """For each unit the pieces of the sum of all graphs below it: unit, slope, from, down to."""
-    below = _deliveries_below(model)
-    owned = {unit for location in model.locations for unit in location.units}
-    for unit in sorted(owned):
-        pieces = [piece for row in below[unit] for piece in model.deliveries[row].pieces]
-        corners = sorted({0.0, 1.0, *(piece.low for piece in pieces)}, reverse=True)
-        for high, low in itertools.pairwise(corners):
-            yield unit, sum(p.slope for p in pieces if p.low <= low and high <= p.high), high, low
+def _summed_pieces(model: DropModel, shares: dict[int, float]) -> list[tuple[float, float]]:
+    """Pieces of the sum of the graphs below a location, from full delivery down: slope, and where the piece ends."""
+    corners = {0.0, 1.0, *(piece.low for row in shares for piece in model.deliveries[row].pieces)}
+    return [
+        (sum(share * _slope_below(model, row, high) for row, share in shares.items()), low)
+        for high, low in itertools.pairwise(sorted(corners, reverse=True))
+    ]
 
 
-def _deliveries_below(model: DropModel) -> list[set[int]]:
+def _through(model: DropModel) -> list[dict[int, float]]:
+    """For each unit, the share of each delivery that comes through it when nothing is dropped."""
     delivery, feeds = model.delivery.tocsc(), model.feeds.tocsc()
-    below: list[set[int]] = [set() for _ in range(model.units)]
+    result: list[dict[int, float]] = [{} for _ in range(model.units)]
     for unit in range(model.units - 1, -1, -1):
-        below[unit].update(delivery.indices[delivery.indptr[unit] : delivery.indptr[unit + 1]].tolist())
-        for child in feeds.indices[feeds.indptr[unit] : feeds.indptr[unit + 1]]:
-            below[unit] |= below[child]
-    return below
+        span = slice(delivery.indptr[unit], delivery.indptr[unit + 1])
+        found = dict(zip(delivery.indices[span].tolist(), delivery.data[span].tolist(), strict=True))
+        span = slice(feeds.indptr[unit], feeds.indptr[unit + 1])
+        for child, share in zip(feeds.indices[span].tolist(), feeds.data[span].tolist(), strict=True):
+            for row, part in result[child].items():
+                found[row] = found.get(row, 0.0) + share * part
+        result[unit] = found
+    return result
 
 
 class _Descent:

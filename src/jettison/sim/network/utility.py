@@ -14,7 +14,9 @@ from jettison.sim.network.rows import Rows
 def tuple_utility(delivered: Rows, wanted: Rows, graph: LossTolerance, epochs: Vector) -> float:
     """Utility by the share delivered in each epoch, averaged over epochs by the rows wanted in them.
 
-    Rows belong to the epoch in which they arrived. The paper weighs by "tuples seen", which for an epoch that delivers
+    Rows belong to the epoch in which they arrived. An epoch is a time during which the same share is delivered: the
+    whole run, once settled, where rates are constant. Short epochs of few rows would add the noise of counting to the
+    shares, and every concave graph punishes noise. The paper weighs by "tuples seen", which for an epoch that delivers
     nothing would be none; weighing by the rows wanted counts such an epoch for what it is.
     """
     got, all_rows = (np.histogram(rows.arrivals, epochs)[0] for rows in (delivered, wanted))
