@@ -22,3 +22,15 @@ class Policy(Protocol):
         The version of the returned plan is 0; whoever publishes it numbers it.
         """
         ...
+
+
+@runtime_checkable
+class WeighsLoad(Protocol):
+    """A policy whose drop points stand at several depths, so that rows kept do not add up to the work done."""
+
+    def workload(self, stats: Stats, plan: DropPlan | None) -> Stats:
+        """`stats` with rows seen and kept in terms of work: kept over seen is the share of the full load.
+
+        `plan` is the one that the batch ran under; `None` where it kept everything.
+        """
+        ...

@@ -11,12 +11,13 @@ import numpy as np
 from jettison.network.admission import ADMISSIONS, admitted, input_loads
 from jettison.network.candidates import drop_model
 from jettison.network.drop_model import DropModel, Vector
+from jettison.network.evaluate import evaluate
 from jettison.network.graph import QueryGraph
 from jettison.network.optimum import Frontier, frontier
 from jettison.network.plans import drop_plan
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop, Setting
-from jettison.stats import Budget, Stats
+from jettison.stats import Budget, PointStats, Stats
 
 _GRID = 0.05  # proportions of the inputs are rounded to this before plans are made for them
 
@@ -66,10 +67,15 @@ class NetworkDrop:
         points = {name: self._with_late(name, setting, budget) for name, setting in made.points.items()}
         return replace(made, points=points)
 
+    def workload(self, stats: Stats, plan: DropPlan | None) -> Stats:
+        """The batch as one drop point before the whole network: rows that came in, and the share of the load done."""
+        at_inputs = [point.seen for name, point in stats.points.items() if name in self.graph.inputs]
+        seen = sum(at_inputs) or max((point.seen for point in stats.points.values()), default=0)
+        share = 1.0 if plan is None else min(1.0, self.load_share(plan))
+        return replace(stats, points={"network": PointStats(seen, round(seen * share), exact=False)})
+
     def load_share(self, plan: DropPlan) -> float:
         """Share of the network's load that is expected under a plan."""
-        from jettison.network.evaluate import evaluate
-
         keep = {name: setting.keep_fraction for name, setting in plan.points.items()}
         return evaluate(self.graph, keep).load / max(self.model.full_load, 1e-12)
 

@@ -85,25 +85,40 @@ class Channel:
         `metric` among the query's observed metrics.
         """
         version = F.max("version").alias("version")
-        valid = self._valid(self._parsed(spark, point, mechanism)).observe(metric, version)
-        fields = mechanism.plan_fields(F.col("points")[point], _now_us())
-        return valid.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
+        valid = self._valid(self._parsed(spark, {point: mechanism})).observe(metric, version)
+        return valid.select(_fields(point, mechanism)).scalar()
+
+    def common_subquery(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], *, metric: str) -> Column:
+        """The same for several drop points at once: a struct that holds the struct of each under its name.
+
+        However many drop points use it, the plan is read once a micro-batch, so all of them see one version.
+        """
+        version = F.max("version").alias("version")
+        valid = self._valid(self._parsed(spark, mechanisms)).observe(metric, version)
+        each = [_fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()]
+        return valid.select(F.struct(*each)).scalar()
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
         return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
 
-    def _parsed(self, spark: SparkSession, point: str, mechanism: Mechanism) -> DataFrame:
+    def _parsed(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism]) -> DataFrame:
         text = F.rtrim(F.col("value"))
         start_of_body = F.lit(plan_file.CHECKSUM_DIGITS + 2)
         body = F.substring(text, start_of_body, F.length(text))
         checksum = F.substring(text, F.lit(1), F.lit(plan_file.CHECKSUM_DIGITS))
         whole = F.crc32(body.cast("binary")) == checksum.try_cast("bigint")
-        schema = f"version bigint, valid_until_ms bigint, points struct<`{point}`: {mechanism.schema}>"
+        points = ", ".join(f"`{point}`: {mechanism.schema}" for point, mechanism in mechanisms.items())
+        schema = f"version bigint, valid_until_ms bigint, points struct<{points}>"
         return self._text(spark).where(whole).select(F.from_json(body, schema).alias("plan")).select("plan.*")
 
     def _valid(self, parsed: DataFrame) -> DataFrame:
         return parsed.where(F.col("version").isNotNull() & (F.col("valid_until_ms") * 1000 > _now_us()))
+
+
+def _fields(point: str, mechanism: Mechanism) -> Column:
+    fields = mechanism.plan_fields(F.col("points")[point], _now_us())
+    return F.struct(*[column.alias(name) for name, column in fields.items()])
 
 
 def _now_us() -> Column:

@@ -3,13 +3,18 @@
 from functools import singledispatch
 
 from jettison.policies import Policy
+from jettison.policies.network_drop import NetworkDrop
 from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import RandomMechanism
+from jettison.spark.mechanisms.range_drop import RangeMechanism, network_mechanism
 
-__all__ = ["Mechanism", "RandomMechanism", "mechanism_for"]
+__all__ = ["Mechanism", "RandomMechanism", "RangeMechanism", "mechanism_for"]
 
 
 @singledispatch
 def mechanism_for(policy: Policy) -> Mechanism:
     """The mechanism that executes the plans of `policy`. A policy with settings of another kind registers its own."""
     return RandomMechanism()
+
+
+mechanism_for.register(NetworkDrop, network_mechanism)
