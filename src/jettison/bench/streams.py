@@ -102,14 +102,14 @@ def median(costs: list[Cost], measure: Callable[[Cost], float]) -> float:
 def _run(spark: SparkSession, folder: Path, variant: Variant) -> Cost:
     shutil.rmtree(folder, ignore_errors=True)
     start = variant(folder)
-    before = _task_cpu_s(spark)
+    before = task_cpu_s(spark)
     query = start()
     query.awaitTermination()  # type: ignore[attr-defined]
     batches = [p for p in query.recentProgress if p.numInputRows]  # type: ignore[attr-defined]
     seconds = [p.durationMs["triggerExecution"] / 1e3 for p in batches]
     rows = [p.numInputRows for p in batches]
     return Cost(
-        cpu_s=_task_cpu_s(spark) - before,
+        cpu_s=task_cpu_s(spark) - before,
         rows_per_s=sum(rows[1:]) / sum(seconds[1:]),  # the first batch compiles
         batch_s=statistics.median(seconds[1:]),
         rows=sum(rows),
@@ -120,7 +120,7 @@ def _writer(rows: DataFrame) -> DataStreamWriter:
     return rows.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
 
 
-def _task_cpu_s(spark: SparkSession) -> float:
+def task_cpu_s(spark: SparkSession) -> float:
     """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled."""
     context = spark.sparkContext
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"

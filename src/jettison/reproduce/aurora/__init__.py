@@ -1,5 +1,6 @@
 """Load Shedding in a Data Stream Manager (VLDB 2003): figures 9 to 12 and the planners behind them."""
 
+from jettison import java
 from jettison.reproduce.aurora import planners, sharing, skew, utility_loss
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import Report, RunSettings, Section
@@ -13,6 +14,14 @@ def run(settings: RunSettings) -> Report:
         more_sections, more_claims = experiment.run(settings)
         sections += more_sections
         claims += more_claims
+    if java.java_problem() is None:
+        from jettison.reproduce.aurora import live  # the only part that needs Java and pyspark
+
+        more_sections, more_claims = live.run(settings)
+        sections += more_sections
+        claims += more_claims
+    else:
+        settings.say("live: left out, because there is no Java")
     quick = " --quick" if settings.quick else ""
     return Report(
         paper="aurora",

@@ -94,8 +94,16 @@ def claims(losses: Samples, seed: int, config: dict[str, object]) -> list[Claim]
         ),
         Claim(
             "sharing-skew",
-            "that ratio grows from skew 0 to 1 at every load; lowest bound of the growth",
+            "that ratio grows from skew 0 to 1 at every load of the paper's range, up to 307 %; lowest bound of the growth",
             paper="figure 12: as QoS graphs get more skewed, Random-LS performs better",
+            ours=min(growth(gap, 0.0, 1.0).lower for gap in range(len(GAPS)) if excess_percent(GAPS[gap]) <= 308.0),
+            at_least=0.0,
+            config=config,
+        ),
+        Claim(
+            "sharing-skew-extreme",
+            "that ratio grows from skew 0 to 1 at every load, extreme ones included; lowest bound of the growth",
+            paper="figure 12: the same, but the success diminishes at extreme loads",
             ours=min(growth(gap, 0.0, 1.0).lower for gap in range(len(GAPS))),
             at_least=0.0,
             config=config,
