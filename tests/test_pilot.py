@@ -19,7 +19,7 @@ from jettison.pilot import BatchReport, Pilot
 from jettison.plan import DropPlan
 from jettison.policies import UniformDrop
 from jettison.settings import RandomDrop
-from jettison.stats import Budget
+from jettison.stats import Budget, PointStats
 from jettison.storage import Folder
 
 SETTINGS = ControlSettings(latency_bound_s=3.0)
@@ -746,3 +746,18 @@ def test_a_ledger_that_fails_at_the_end_does_not_keep_the_query_from_ending(fly,
     monkeypatch.setattr(pilot.ledger, "stop", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     pilot.close()
     assert pilot.faults == {"ledger": 1}
+
+
+def test_a_policy_that_weighs_load_tells_the_controller_what_a_batch_was_worth(fly, folder):
+    class Weighs(UniformDrop):
+        def workload(self, stats, plan):
+            assert plan is not None
+            return replace(stats, points={"work": PointStats(stats.seen, stats.seen // 10)})
+
+    pilot = fly(FakePublisher(), policy=Weighs())
+    pilot.batch(counted(rows=1000, kept=800))
+    (weighed,) = pilot.controller.stepped
+    assert (weighed.seen, weighed.kept) == (1000, 100)
+    pilot.close()
+    (batch,) = records(folder, "batch")
+    assert batch["points"]["rows"]["kept"] == 800  # the books keep to rows

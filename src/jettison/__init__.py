@@ -9,19 +9,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jettison.ledger import Ledger
+from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 from jettison.plan import DropPlan
 from jettison.policies import Policy, UniformDrop
-from jettison.settings import RandomDrop
+from jettison.policies.network_drop import NetworkDrop
+from jettison.settings import RandomDrop, RangeDrop
 from jettison.stats import Budget, PointStats, Stats
 from jettison.status import Status
 
 if TYPE_CHECKING:
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
+    from jettison.spark.network import Network
     from jettison.spark.shedder import Shedder
 
 __version__ = "0.1.0"
 
 _ON_SPARK = {
+    "Network": "jettison.spark.network",
     "Shedder": "jettison.spark.shedder",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
@@ -33,14 +37,21 @@ _ON_SPARK = {
 __all__ = [
     "Budget",
     "DropPlan",
+    "LatencyUtility",
     "Ledger",
+    "LossTolerance",
+    "Network",
+    "NetworkDrop",
     "PointStats",
     "Policy",
+    "QoS",
     "RandomDrop",
+    "RangeDrop",
     "Shedder",
     "Stats",
     "Status",
     "UniformDrop",
+    "ValueUtility",
     "avg",
     "count",
     "stddev",
