@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import MapType
 
 from jettison.durations import Duration
 from jettison.errors import InvalidSetting, MissingColumn, explain
@@ -226,8 +227,7 @@ class Network:
 
         def emit(stream: str, rows: DataFrame) -> None:
             if graph.is_split(stream):
-                # An exchange on the same text in all branches: computed once, reused by the others.
-                rows = rows.repartition(*[F.col(column) for column in self._id])
+                rows = _computed_once(rows, self._id)
             for arc in graph.readers(stream):
                 on_arc[arc] = shedder.guard(rows, id=self._id, name=arc.name) if arc.name in guarded else rows
 
@@ -294,6 +294,22 @@ def _union(*streams: DataFrame) -> DataFrame:
     for other in others:
         first = first.unionByName(other)
     return first
+
+
+def _computed_once(rows: DataFrame, id: Sequence[str]) -> DataFrame:
+    """`rows` behind an exchange that is the same in every branch that reads it, so that all but the first reuse it.
+
+    Left alone, the optimizer would drop the columns that a branch does not read before the exchange, and move its filters
+    there: different exchanges, each computing the shared part again. The condition stops both. It looks as if it
+    needed every column, and is non-deterministic in the optimizer's eyes; but its first half is always true, so the
+    second is never evaluated.
+    """
+    columns = [
+        F.size(F.col(field.name)) if isinstance(field.dataType, MapType) else F.col(field.name)
+        for field in rows.schema.fields
+    ]
+    needed = (F.spark_partition_id() >= -1) | (F.hash(*columns) == 0)
+    return rows.repartition(*[F.col(column) for column in id]).where(needed)
 
 
 def _side_by_side(frames: Mapping[str, DataFrame]) -> DataFrame:
