@@ -20,7 +20,7 @@ from jettison.plan import DropPlan
 from jettison.policies import UniformDrop
 from jettison.policies.window_drop import WindowDrop
 from jettison.settings import RandomDrop
-from jettison.stats import Budget, EventTimes
+from jettison.stats import Budget, EventTimes, PointStats
 from jettison.storage import Folder
 
 SETTINGS = ControlSettings(latency_bound_s=3.0)
@@ -846,3 +846,18 @@ def test_kept_rows_are_expected_from_the_times_that_they_carry(fly):
     times = EventTimes(10 * dropped + 9, 20, 900)
     pilot.batch(report(10, rows=1000, version=pilot.plan.version, event_times=times))
     assert 300 < pilot.controller.stepped[-1].points["rows"].kept < 700
+
+
+def test_a_policy_that_weighs_load_tells_the_controller_what_a_batch_was_worth(fly, folder):
+    class Weighs(UniformDrop):
+        def workload(self, stats, plan):
+            assert plan is not None
+            return replace(stats, points={"work": PointStats(stats.seen, stats.seen // 10)})
+
+    pilot = fly(FakePublisher(), policy=Weighs())
+    pilot.batch(counted(rows=1000, kept=800))
+    (weighed,) = pilot.controller.stepped
+    assert (weighed.seen, weighed.kept) == (1000, 100)
+    pilot.close()
+    (batch,) = records(folder, "batch")
+    assert batch["points"]["rows"]["kept"] == 800  # the books keep to rows

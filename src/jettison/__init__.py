@@ -9,21 +9,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jettison.ledger import Ledger
+from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 from jettison.plan import DropPlan
 from jettison.policies import Policy, UniformDrop, WindowDrop
-from jettison.settings import RandomDrop, WindowMarks
+from jettison.settings import RandomDrop, RangeDrop, WindowMarks
 from jettison.stats import Budget, PointStats, Stats
 from jettison.status import Status
 from jettison.windows.interpolate import interpolate
 
 if TYPE_CHECKING:
+    from jettison.policies.network_drop import NetworkDrop
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
     from jettison.spark.count_windows import count_windows
+    from jettison.spark.network import Network
     from jettison.spark.shedder import Shedder
 
 __version__ = "0.1.0"
 
-_ON_SPARK = {
+_LATER = {
+    "NetworkDrop": "jettison.policies.network_drop",  # scipy takes a while to import
+    "Network": "jettison.spark.network",
     "Shedder": "jettison.spark.shedder",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
@@ -36,14 +41,21 @@ _ON_SPARK = {
 __all__ = [
     "Budget",
     "DropPlan",
+    "LatencyUtility",
     "Ledger",
+    "LossTolerance",
+    "Network",
+    "NetworkDrop",
     "PointStats",
     "Policy",
+    "QoS",
     "RandomDrop",
+    "RangeDrop",
     "Shedder",
     "Stats",
     "Status",
     "UniformDrop",
+    "ValueUtility",
     "WindowDrop",
     "WindowMarks",
     "avg",
@@ -57,6 +69,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_SPARK:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ON_SPARK[name]), name)
+    return getattr(importlib.import_module(_LATER[name]), name)

@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `jettison bench`, `jettison reproduce`."""
+"""The command line: `jettison demo`, `jettison bench`, `jettison reproduce`, `jettison plan`, `jettison run`."""
 
 from __future__ import annotations
 
@@ -61,6 +61,36 @@ def reproduce(
     from jettison.reproduce.command import run_reproduce
 
     run_reproduce(Console(), paper, quick=quick, seed=seed, out=out)
+
+
+@app.command()
+def plan(
+    pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
+    picture: Annotated[Path | None, typer.Option(help="Draw the network to this file (.svg or .png).")] = None,
+) -> None:
+    """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
+    from jettison.network.document import load
+    from jettison.network.picture import describe, draw
+
+    given = load(pipeline)
+    if picture is not None:
+        draw(given.graph, picture, semantic=given.semantic)
+    print(describe(given.graph, semantic=given.semantic))
+
+
+@app.command()
+def run(
+    pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and count, but drop nothing.")] = False,
+    seconds: Annotated[float | None, typer.Option(help="Stop after this long; not given, run until stopped.")] = None,
+) -> None:
+    """Run a pipeline of Spark SQL boxes under its latency bound."""
+    _require_java()
+    from jettison.network.document import load
+    from jettison.spark.pipeline import run_pipeline
+
+    run_pipeline(load(pipeline), master=master, dry_run=dry_run, seconds=seconds)
 
 
 def _require_java() -> None:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from jettison.control import Controller, ControlSettings
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies.base import ContinuingPolicy, Policy
+from jettison.policies.base import ContinuingPolicy, Policy, WeighsLoad
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
@@ -179,9 +179,16 @@ class Pilot:
 
     def _step(self, stats: Stats) -> None:
         # A batch's duration belongs to the rows that were really processed.
-        budget = self.controller.step(_everything_kept(stats) if self._dry_run else stats)
+        budget = self.controller.step(self._as_load(_everything_kept(stats) if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
         self._save_state()
+
+    def _as_load(self, stats: Stats) -> Stats:
+        if not isinstance(self._policy, WeighsLoad):
+            return stats
+        version = stats.plan_version
+        in_force = None if version is None or self._dry_run else self._plan_by_version.get(version)
+        return self._policy.workload(stats, in_force)
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)

@@ -43,3 +43,15 @@ class ContinuingPolicy(Policy, Protocol):
     def share_kept(self, setting: Setting, times: EventTimes) -> float:
         """Share of one micro-batch's rows that `setting` is expected to have kept, from the times that they carry."""
         ...
+
+
+@runtime_checkable
+class WeighsLoad(Protocol):
+    """A policy whose drop points stand at several depths, so that rows kept do not add up to the work done."""
+
+    def workload(self, stats: Stats, plan: DropPlan | None) -> Stats:
+        """`stats` with rows seen and kept in terms of work: kept over seen is the share of the full load.
+
+        `plan` is the one that the batch ran under; `None` where it kept everything.
+        """
+        ...

@@ -12,7 +12,10 @@ from rich.markdown import Markdown
 from jettison.errors import InvalidSetting, explain
 from jettison.reproduce.report import Report, RunSettings, claims_table
 
-PAPERS: Mapping[str, str] = {"window": "jettison.reproduce.window"}
+PAPERS: Mapping[str, str] = {
+    "aurora": "jettison.reproduce.aurora",
+    "window": "jettison.reproduce.window",
+}
 """Module by short name of the paper; each has `run(settings) -> Report`."""
 
 

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jettison.settings.random_drop import RandomDrop
+from jettison.settings.range_drop import RangeDrop
 from jettison.settings.window_marks import WindowMarks
 
-Setting = RandomDrop | WindowMarks
+Setting = RandomDrop | RangeDrop | WindowMarks
 """Any of the settings; each further kind joins the union and the table below."""
 
-SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in (RandomDrop, WindowMarks)})
+_KINDS: tuple[type[Setting], ...] = (RandomDrop, RangeDrop, WindowMarks)
+SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in _KINDS})
 
-__all__ = ["SETTING_BY_KIND", "RandomDrop", "Setting", "WindowMarks"]
+__all__ = ["SETTING_BY_KIND", "RandomDrop", "RangeDrop", "Setting", "WindowMarks"]

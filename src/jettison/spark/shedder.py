@@ -93,6 +93,7 @@ class Shedder:
         self._points: dict[str, DropPoint] = {}
         self._plans: dict[str, tuple[Mechanism, Column]] = {}
         self._delivered: set[tuple[str, str]] = set()
+        self._together: tuple[str, Column] | None = None
         self._spark: SparkSession | None = None
         self._plan_read_s = 0.0
         self._pilot: Pilot | None = None
@@ -135,12 +136,16 @@ class Shedder:
             protect=None if protect is None else validate.predicate(rows, protect),
             dry_run=self._dry_run,
             observed=self._dry_run or not self._counts_by_metrics(rows.sparkSession),
+            group=None if self._together is None else self._together[0],
         )
         self._connect(rows.sparkSession)
         mechanism = mechanism_for(self.policy)
         if isinstance(mechanism, WindowMechanism):
             mechanism.check(rows, point)
-        plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
+        if self._together is None:
+            plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
+        else:
+            plan = self._together[1][point.name]
         result = guarded(rows, point, mechanism, plan)
         self._points[point.name] = point
         self._plans[point.name] = (mechanism, plan)
@@ -172,6 +177,17 @@ class Shedder:
         query, place = _only(places, query, "query", "name one of the policy's queries")
         self._delivered.add((point, query))
         return answers if self._dry_run else delivered(answers, window, place, mechanism, plan)
+
+    def read_plan_together(self, spark: SparkSession, names: Sequence[str], *, group: str) -> None:
+        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
+
+        Each reading is a small job; for a network of many drop points they would add up. All of them then also see the
+        same version.
+        """
+        self._connect(spark)
+        mechanisms = dict.fromkeys(names, mechanism_for(self.policy))
+        metric = DropPoint(group, (), group=group).plan_metric
+        self._together = (group, self._channel.common_subquery(spark, mechanisms, metric=metric))
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query of `writer` with this shedder's checkpoint, and begin to control it."""

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 import jettison as jt
-from jettison.bench.streams import Variant, run_once
+from jettison.bench.streams import Variant, run_once, to_end
 from jettison.plan import DropPlan
 from jettison.policies.window_drop import WindowDrop
 from jettison.stats import Budget, Stats
@@ -108,13 +109,12 @@ def cpu_s(spark: SparkSession, folder: Path, variant: Variant, repetitions: int 
 def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop | None) -> Variant:
     """A query in append mode over all there is; `policy` None leaves Jettison out altogether."""
 
-    def variant(folder: Path) -> Callable[[], object]:
-        if policy is None:
-            writer = build(None).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-            return writer.option("checkpointLocation", str(folder)).start
-        shedder = jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 20)
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        shedder = None
+        if policy is not None:
+            shedder = jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 20)
         writer = build(shedder).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-        return lambda: shedder.start(writer)
+        return to_end(writer if shedder else writer.option("checkpointLocation", str(folder)), shedder)
 
     return variant
 

@@ -3,12 +3,14 @@
 from functools import singledispatch
 
 from jettison.policies import Policy
+from jettison.policies.network_drop import NetworkDrop
 from jettison.policies.window_drop import WindowDrop
 from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import RandomMechanism
+from jettison.spark.mechanisms.range_drop import RangeMechanism, network_mechanism
 from jettison.spark.mechanisms.window_marks import WindowMechanism
 
-__all__ = ["Mechanism", "RandomMechanism", "WindowMechanism", "mechanism_for"]
+__all__ = ["Mechanism", "RandomMechanism", "RangeMechanism", "WindowMechanism", "mechanism_for"]
 
 
 @singledispatch
@@ -17,6 +19,5 @@ def mechanism_for(policy: Policy) -> Mechanism:
     return RandomMechanism()
 
 
-@mechanism_for.register
-def _(policy: WindowDrop) -> Mechanism:
-    return WindowMechanism(policy)
+mechanism_for.register(NetworkDrop, network_mechanism)
+mechanism_for.register(WindowDrop, WindowMechanism)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from jettison.network.evaluate import evaluate
+from jettison.policies.checks import check_deterministic, check_round_trips_through_json
+from jettison.policies.network_drop import NetworkDrop
+from jettison.stats import Budget, PointStats, Stats
+from network.networks import figure_6, random_network
+
+NOTHING = Stats(0, 0.0, 1.0)
+
+
+def budget(share: float) -> Budget:
+    return Budget(share, share, 3.0, "too much")
+
+
+@pytest.mark.parametrize("semantic", [False, True])
+def test_it_is_a_policy(semantic: bool) -> None:
+    policy = NetworkDrop(random_network(1), semantic=semantic)
+    check_deterministic(policy)
+    check_round_trips_through_json(policy)
+    idle = policy.plan(NOTHING, Budget(1.0, 1.0, 3.0, "idle"))
+    assert idle.keeps_everything
+    assert set(idle.points) == {location.name for location in policy.model.locations}
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.1])
+def test_the_budget_is_a_share_of_the_load(share: float) -> None:
+    policy = NetworkDrop(figure_6())
+    plan = policy.plan(NOTHING, budget(share))
+    assert policy.load_share(plan) == pytest.approx(share, abs=1e-3)
+
+
+def test_plans_follow_the_inputs_proportions() -> None:
+    graph = figure_6()
+    policy = NetworkDrop(graph)
+    drifted = Stats(0, 0.0, 1.0, {"a": PointStats(900, 900), "f": PointStats(100, 100)})
+    nominal, fitted = policy.plan(NOTHING, budget(0.7)), policy.plan(drifted, budget(0.7))
+    assert nominal != fitted
+    from jettison.policies.network_drop import _at_rates
+
+    now = _at_rates(graph, {"a": 18.0, "f": 2.0})
+    loads = [
+        evaluate(now, {name: setting.keep_fraction for name, setting in plan.points.items()}).load
+        for plan in (nominal, fitted)
+    ]
+    assert loads[1] == pytest.approx(0.7 * evaluate(now, {}).load, rel=1e-3)
+    assert abs(loads[0] - loads[1]) > 1.0  # what the stale table would have left
+
+
+def test_admission_control_is_a_policy_too() -> None:
+    plan = NetworkDrop(figure_6(), admission="Input-Cost-Uniform").plan(NOTHING, budget(0.3))
+    keep = {name: setting.keep_fraction for name, setting in plan.points.items()}
+    assert keep == pytest.approx({"a": 0.3, "f": 0.3, "one__two": 1.0, "one__three": 1.0})
