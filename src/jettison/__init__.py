@@ -1,6 +1,7 @@
 """Load shedding for stream processing: hold the latency, know the error.
 
-Importing this package does not import pyspark; the names that need it are loaded when they are first used.
+Each name is loaded when it is first used, so importing this package imports no pyspark, and producers that only use
+`jettison.source` need nothing but numpy.
 """
 
 from __future__ import annotations
@@ -8,20 +9,32 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jettison.ledger import Ledger
-from jettison.plan import DropPlan, RandomDrop
-from jettison.policies import Policy, UniformDrop
-from jettison.stats import Budget, PointStats, Stats
-from jettison.status import Status
-
 if TYPE_CHECKING:
+    from jettison.ledger import Ledger
+    from jettison.plan import DropPlan, RandomDrop
+    from jettison.policies import Policy, UniformDrop
+    from jettison.sifter.queries import RangeQueries
+    from jettison.sifter.space import Attribute
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
     from jettison.spark.shedder import Shedder
+    from jettison.stats import Budget, PointStats, Stats
+    from jettison.status import Status
 
 __version__ = "0.1.0"
 
-_ON_SPARK = {
+_HOME = {
+    "Attribute": "jettison.sifter.space",
+    "Budget": "jettison.stats",
+    "DropPlan": "jettison.plan",
+    "Ledger": "jettison.ledger",
+    "PointStats": "jettison.stats",
+    "Policy": "jettison.policies",
+    "RandomDrop": "jettison.plan",
+    "RangeQueries": "jettison.sifter.queries",
     "Shedder": "jettison.spark.shedder",
+    "Stats": "jettison.stats",
+    "Status": "jettison.status",
+    "UniformDrop": "jettison.policies",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
     "stddev": "jettison.spark.aggregates",
@@ -30,12 +43,14 @@ _ON_SPARK = {
 }
 
 __all__ = [
+    "Attribute",
     "Budget",
     "DropPlan",
     "Ledger",
     "PointStats",
     "Policy",
     "RandomDrop",
+    "RangeQueries",
     "Shedder",
     "Stats",
     "Status",
@@ -49,6 +64,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_SPARK:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ON_SPARK[name]), name)
+    return getattr(importlib.import_module(_HOME[name]), name)

@@ -44,6 +44,7 @@ def random_problem(random):
     wanted = random.random(regions) < random.choice([0.0, 0.5, 0.9, 1.0])
     qos = random.random(regions) ** random.choice([0.0, 1.0, 4.0]) * wanted
     qos[random.random(regions) < random.choice([0.0, 0.3])] = 0.0
+    qos = qos / max(qos.sum(), 1.0)  # the weights of all queries sum to 1
     throttler = float(random.choice([0.0, 1.0, random.random(), random.random()]))
     fairness = float(random.choice([0.0, 1.0, random.random(), random.random()]))
     return qos, rows, wanted, throttler, fairness
@@ -78,7 +79,9 @@ def test_without_fairness_the_order_is_by_qos_per_row_not_by_qos():
 
 
 def test_no_fairness_margin_is_random_dropping():
-    assert configure([0.9, 0.1], [0.3, 0.7], [True, True], throttler=0.4, fairness=0.0).drop == pytest.approx([0.6, 0.6])
+    assert configure([0.9, 0.1], [0.3, 0.7], [True, True], throttler=0.4, fairness=0.0).drop == pytest.approx(
+        [0.6, 0.6]
+    )
 
 
 def test_regions_without_queries_go_first_and_alone_while_they_suffice():

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from jettison.errors import InvalidSetting, explain
 from jettison.sifter.space import Floats
 
-
 _ROUNDING = 1e-12
+_SMALLEST = 1e-200
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +94,24 @@ def configure(
 def _two_levels(qos: Floats, rows: Floats, target: float, fairness: float) -> Floats:
     """Thresholds of the regions with queries, of which `target` in rows must be dropped."""
     total = float(rows.sum())
-    seen = rows > 0.0
-    per_row = np.divide(qos, rows, out=np.full(len(qos), np.inf), where=seen)
     cheap = float(rows[qos * total < qos.sum() * rows].sum())
     lower = min(max((target - fairness * cheap) / total, 0.0), 1.0 - fairness)
     # The knapsack above the lower level: fill the regions up to the upper one, cheapest rows first.
-    order = np.argsort(per_row, kind="stable")
+    order = _cheapest_first(qos, rows)
     capacity = fairness * rows[order]
-    before = np.cumsum(capacity) - capacity
-    fill = np.clip(target - lower * total - before, 0.0, capacity)
+    before = capacity.cumsum() - capacity
+    fill = np.minimum(np.maximum(target - lower * total - before, 0.0), capacity)
     drop = np.full(len(qos), lower)
-    drop[order] += np.divide(fill, rows[order], out=np.zeros(len(qos)), where=seen[order])
-    return np.clip(drop, 0.0, 1.0)
+    drop[order] += fill / np.maximum(rows[order], _SMALLEST)
+    capped: Floats = np.minimum(drop, 1.0)
+    return capped
+
+
+def _cheapest_first(qos: Floats, rows: Floats) -> NDArray[np.int64]:
+    """Regions by QoS lost per row; those without rows come last, where nothing is left to fill."""
+    per_row = qos / np.maximum(rows, _SMALLEST)
+    per_row[rows <= 0.0] = np.inf
+    return per_row.argsort(kind="stable")
 
 
 def _checked(
@@ -118,7 +124,7 @@ def _checked(
         raise InvalidSetting(
             explain("one QoS, frequency and mark per region", f"{qos.shape}, {rows.shape} and {wanted.shape}")
         )
-    if not (np.all(qos >= 0.0) and np.all(rows >= 0.0) and np.isfinite(qos).all() and rows.sum() <= 1.0 + 1e-9):
+    if not (qos.min() >= 0.0 and rows.min() >= 0.0 and qos.max() < np.inf and rows.sum() <= 1.0 + 1e-9):
         raise InvalidSetting(explain("region QoS >= 0 and frequencies >= 0 that sum to at most 1", f"{qos}, {rows}"))
     if not 0.0 <= fairness <= 1.0:
         raise InvalidSetting(explain("`fairness` must lie in [0, 1]", repr(fairness)))

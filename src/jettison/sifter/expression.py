@@ -196,7 +196,9 @@ class _Parser:
         while place < len(text):
             match = _TOKEN.match(text, place)
             if match is None:
-                raise self._error("an attribute, a constant or a comparison", _Token("unknown", text[place:], place))
+                rest = text[place:].lstrip()
+                unknown = _Token("unknown", rest, len(text) - len(rest))
+                raise self._error("an attribute, a constant or a comparison", unknown)
             kind = match.lastgroup or ""
             tokens.append(_Token(kind, match[kind], match.start(kind)))
             place = match.end()
@@ -204,7 +206,9 @@ class _Parser:
 
     def _error(self, expected: str, token: _Token | None = None) -> InvalidSetting:
         found = self._peek() if token is None else token
-        return InvalidSetting(explain(expected, f"{found.text!r} at {found.place}", where=f"query {self._expression!r}"))
+        return InvalidSetting(
+            explain(expected, f"{found.text!r} at {found.place}", where=f"query {self._expression!r}")
+        )
 
 
 def _just_after(attribute: Attribute, value: float) -> float:

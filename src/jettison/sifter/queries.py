@@ -180,7 +180,9 @@ def _without_overlaps(low: Floats, high: Floats, owner: Indices) -> tuple[Floats
     lows, highs, owners = [low[~several]], [high[~several]], [owner[~several]]
     for query in np.unique(owner[several]):
         mine = owner == query
-        boxes = disjoint([tuple(zip(a, b, strict=True)) for a, b in zip(low[mine].tolist(), high[mine].tolist(), strict=True)])
+        boxes = disjoint(
+            [tuple(zip(a, b, strict=True)) for a, b in zip(low[mine].tolist(), high[mine].tolist(), strict=True)]
+        )
         corners = np.array(boxes).reshape(-1, low.shape[1], 2)
         lows.append(corners[:, :, 0])
         highs.append(corners[:, :, 1])

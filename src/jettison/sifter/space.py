@@ -178,4 +178,5 @@ class Space:
     def codes(self, points: Floats) -> Codes:
         """Codes of points, shape as given; 0 or 2**24 + 1 outside the domain, 0 for NaN."""
         cells = np.fmin(np.fmax((points - self.low) * self.scale + 1.0, BELOW), ABOVE)
-        return cells.astype(np.int32)
+        codes: Codes = cells.astype(np.int32)
+        return codes
