@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jettison.ledger import Ledger
-    from jettison.plan import DropPlan, RandomDrop
+    from jettison.plan import DropPlan
     from jettison.policies import Policy, UniformDrop
+    from jettison.settings import RandomDrop
     from jettison.sifter.queries import RangeQueries
     from jettison.sifter.space import Attribute
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
@@ -29,7 +30,7 @@ _HOME = {
     "Ledger": "jettison.ledger",
     "PointStats": "jettison.stats",
     "Policy": "jettison.policies",
-    "RandomDrop": "jettison.plan",
+    "RandomDrop": "jettison.settings",
     "RangeQueries": "jettison.sifter.queries",
     "Shedder": "jettison.spark.shedder",
     "Stats": "jettison.stats",
