@@ -94,7 +94,7 @@ class SifterFilter:
         # Small region numbers, because numpy sorts bytes and pairs of bytes by radix.
         self._small: type[np.unsignedinteger[Any]] = np.uint8 if len(self._thresholds) <= 2**8 else np.uint16
         if self._raster is not None:
-            self._region_of_cell = self._raster.cells.astype(self._small)
+            self._region_of_cell: SmallInts = self._raster.cells.astype(self._small)
         self._produced = np.zeros(len(self._thresholds), dtype=np.int64)
 
     @property
@@ -145,7 +145,7 @@ class SifterFilter:
         scratch = np.empty(len(columns[0]))
         codes = [codes_of(space, axis, column, scratch) for axis, column in enumerate(columns)]
         if raster is None:
-            return self.filter.partition.region_of(np.column_stack(codes)).astype(self._small)
+            return self.filter.partition.region_of(np.column_stack(codes)).astype(self._small, copy=False)
         return self._region_of_cell.take(raster.cell_of(codes))
 
     def _sampled(self, start: int, count: int) -> slice | None:

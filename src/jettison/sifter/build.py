@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -108,8 +107,3 @@ def build(queries: RangeQueries, sample: Sample, *, partitioning: Partitioning, 
     partition = partition_by(partitioning, queries, sample, regions)
     frequency = frequencies(partition, partition.region_of(sample.codes))
     return Built(queries, partitioning, partition, consolidate(queries, partition, frequency))
-
-
-def build_all(queries: RangeQueries, sample: Sample, *, regions: int) -> Mapping[Partitioning, Built]:
-    """Every partitioning, from the same sample."""
-    return {one: build(queries, sample, partitioning=one, regions=regions) for one in PARTITIONINGS}

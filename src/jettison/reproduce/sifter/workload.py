@@ -31,7 +31,7 @@ class Workload:
     aligned
         Whether the normals of data and queries have the same means and deviations (proportional densities).
     slopes
-        Range of the QoS slopes. The paper's [1, 2] makes a QoS negative; this is the same ratio within [0, 1].
+        Range of the QoS slopes. The paper's [1, 2] makes a QoS negative; 1 is the steepest that does not.
     sides
         Range of the side lengths of a query.
     """
@@ -42,7 +42,7 @@ class Workload:
     local_skew: float = 4.0
     truncated: bool = False
     aligned: bool = False
-    slopes: tuple[float, float] = (0.5, 1.0)
+    slopes: tuple[float, float] = (1.0, 1.0)
     sides: tuple[float, float] = (0.005, 0.01)
     dimensions: int = 2
     hot_spots: int = 5
