@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jettison.ledger import Ledger
     from jettison.plan import DropPlan
     from jettison.policies import Policy, UniformDrop
+    from jettison.policies.sifter import Sifter
     from jettison.settings import RandomDrop
     from jettison.sifter.queries import RangeQueries
     from jettison.sifter.space import Attribute
@@ -33,6 +34,7 @@ _HOME = {
     "RandomDrop": "jettison.settings",
     "RangeQueries": "jettison.sifter.queries",
     "Shedder": "jettison.spark.shedder",
+    "Sifter": "jettison.policies.sifter",
     "Stats": "jettison.stats",
     "Status": "jettison.status",
     "UniformDrop": "jettison.policies",
@@ -53,6 +55,7 @@ __all__ = [
     "RandomDrop",
     "RangeQueries",
     "Shedder",
+    "Sifter",
     "Stats",
     "Status",
     "UniformDrop",

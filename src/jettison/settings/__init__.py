@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jettison.settings.random_drop import RandomDrop
+from jettison.settings.region_drop import RegionDrop
 
-Setting = RandomDrop
+Setting = RandomDrop | RegionDrop
 """Any of the settings; each further kind joins the union and the table below."""
 
-SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in (RandomDrop,)})
+SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({kind.kind: kind for kind in (RandomDrop, RegionDrop)})
 
-__all__ = ["SETTING_BY_KIND", "RandomDrop", "Setting"]
+__all__ = ["SETTING_BY_KIND", "RandomDrop", "RegionDrop", "Setting"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jettison.sifter.partition import Partition
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import Floats
+from jettison.sifter.space import Codes, Floats
 
 _PAIRS_AT_ONCE = 200_000
 # A box thinner than this share of a region counts as this thick: `x = 5` has no volume, but rows can match it.
@@ -61,13 +61,14 @@ def consolidate(queries: RangeQueries, partition: Partition, frequency: Floats) 
     """
     starts, ends = _region_positions(partition)
     low, high = queries.space.positions(queries.low), queries.space.positions(queries.high)
+    cells = queries.space.codes(queries.low)
     matters = queries.weights * queries.slopes
     per_row = np.zeros(partition.regions)
     has_queries = np.zeros(partition.regions, dtype=bool)
     constant = float(queries.weights.sum() - matters.sum())
     reached = np.zeros(len(queries), dtype=bool)
     for first, stop, query, count in _blocks(queries, partition.regions):
-        share = _overlap(low[first:stop], high[first:stop], starts, ends)
+        share = _overlap(low[first:stop], high[first:stop], cells[first:stop], starts, ends)
         has_queries |= share.any(axis=0)
         owner = queries.owner[first:stop] - query
         rows = np.bincount(owner, weights=share @ frequency, minlength=count)
@@ -84,26 +85,23 @@ def _region_positions(partition: Partition) -> tuple[Floats, Floats]:
     return low.T.astype(np.float64), high.T.astype(np.float64)
 
 
-def _overlap(low: Floats, high: Floats, starts: Floats, ends: Floats) -> Floats:
-    """Share of each region's volume that each box covers, shape (boxes, regions)."""
+def _overlap(low: Floats, high: Floats, cells: Codes, starts: Floats, ends: Floats) -> Floats:
+    """Share of each region's volume that each box covers, shape (boxes, regions).
+
+    A box thinner than a cell lies in the cell of its lower edge.
+    """
     share = np.ones((len(low), starts.shape[1]))
     for axis in range(low.shape[1]):
         covered = np.minimum(high[:, axis, None], ends[axis])
         covered -= np.maximum(low[:, axis, None], starts[axis])
         covered /= ends[axis] - starts[axis]
-        thin = high[:, axis] - low[:, axis] < 1.0
+        thin = high[:, axis] <= low[:, axis]
         if thin.any():
-            covered[thin] = np.where(_meets(low[thin, axis], starts[axis], ends[axis]), _THINNEST, 0.0)
+            cell = cells[thin, axis, None]
+            covered[thin] = np.where((cell >= starts[axis]) & (cell < ends[axis]), _THINNEST, 0.0)
         np.maximum(covered, 0.0, out=covered)
         share *= covered
     return share
-
-
-def _meets(place: Floats, start: Floats, end: Floats) -> NDArray[np.bool_]:
-    """Whether boxes thinner than a cell lie in the region: by the cell that holds them."""
-    cell = np.floor(place)[:, None]
-    inside: NDArray[np.bool_] = (cell >= start) & (cell < end)
-    return inside
 
 
 def _blocks(queries: RangeQueries, regions: int) -> list[tuple[int, int, int, int]]:

@@ -65,8 +65,8 @@ class RegionFilter:
         outside: Outside = "keep",
         sample_every: int = 0,
     ) -> RegionFilter:
-        """A filter of real-valued thresholds, rounded to units of 2**-16."""
-        units = np.rint(np.asarray(drop, dtype=np.float64) * UNIT).astype(np.int32)
+        """A filter of real-valued thresholds, rounded up to units of 2**-16, so that no more passes than asked for."""
+        units = np.ceil(np.asarray(drop, dtype=np.float64) * UNIT - 1e-6).astype(np.int32)
         return cls(space, partition, units, outside, sample_every)
 
     @property

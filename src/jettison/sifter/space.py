@@ -171,9 +171,13 @@ class Space:
         return np.column_stack([one.coordinates(columns[one.name]) for one in self.attributes])
 
     def positions(self, coordinates: Floats) -> Floats:
-        """Coordinates as real-valued cells, between 1 and 2**24 + 1, clipped to the domain."""
-        clipped: Floats = np.clip((coordinates - self.low) * self.scale + 1.0, 1.0, CELLS + 1.0)
-        return clipped
+        """Edges of boxes as the cells that begin there, between 1 and 2**24 + 1, clipped to the domain.
+
+        Whole numbers of cells, so that a box that ends where a region begins does not touch it by a sliver.
+        """
+        cells = np.clip((coordinates - self.low) * self.scale + 1.0, 1.0, CELLS + 1.0)
+        nearest: Floats = np.where([one.whole for one in self.attributes], np.floor(cells), np.rint(cells))
+        return nearest
 
     def codes(self, points: Floats) -> Codes:
         """Codes of points, shape as given; 0 or 2**24 + 1 outside the domain, 0 for NaN."""
