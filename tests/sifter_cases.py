@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from jettison.policies.sifter import fingerprint
+from jettison.settings import RegionDrop
+from jettison.sifter.partition import Partition
 from jettison.sifter.queries import RangeQueries
+from jettison.sifter.raster import Raster
 from jettison.sifter.space import Attribute, Space
 
 
@@ -41,3 +45,18 @@ def random_queries(random: np.random.Generator, space: Space, count: int) -> Ran
     high = np.where([one.whole for one in space.attributes], np.floor(high) + 1, high)
     weights = random.random(count) + 0.01
     return RangeQueries.from_boxes(space, low, high, weights=weights, slopes=random.random(count))
+
+
+def setting_of(space: Space, partition: Partition, shares, *, late=None, late_after_s=None) -> RegionDrop:
+    raster = Raster.of(partition)
+    assert raster is not None
+    return RegionDrop(
+        keep_fraction=float(np.mean(shares)),
+        space=fingerprint(space),
+        cuts=tuple(tuple(axis.cuts.tolist()) for axis in raster.axes),
+        cells=tuple(raster.cells.tolist()),
+        keep=tuple(np.asarray(shares, dtype=float).tolist()),
+        late_keep_fraction=None if late is None else float(np.mean(late)),
+        late_keep=None if late is None else tuple(late),
+        late_after_s=late_after_s,
+    )

@@ -15,7 +15,7 @@ from jettison.sifter import codec
 from jettison.sifter.build import Built, Sample
 from jettison.sifter.choose import best, candidates
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.raster import Raster
+from jettison.sifter.raster import ZOOMED_MOST_CUTS, Raster, zoomed_crowd
 from jettison.sifter.region_filter import Outside, RegionFilter
 from jettison.sifter.space import Space
 from jettison.stats import Budget, Stats
@@ -146,7 +146,7 @@ class Sifter:
     def _fitting(self, built: Built, sample: Sample) -> Built:
         """`built`, or the finest of its kind whose raster fits a plan."""
         regions = built.partition.regions
-        while (raster := Raster.of(built.partition)) is None or len(raster.cells) > MOST_CELLS:
+        while not _fits(Raster.of(built.partition)):
             regions = max(regions * 3 // 4, 1)
             built = candidates(self.queries, sample, regions=regions, partitioning=built.partitioning)[0]
         return built
@@ -155,6 +155,12 @@ class Sifter:
 def fingerprint(space: Space) -> int:
     """A number that tells spaces apart, the same in every process."""
     return zlib.crc32(repr(space.attributes).encode())
+
+
+def _fits(raster: Raster | None) -> bool:
+    if raster is None or len(raster.cells) > MOST_CELLS:
+        return False
+    return all(zoomed_crowd(axis.cuts) <= ZOOMED_MOST_CUTS for axis in raster.axes)
 
 
 def _expected(built: Built, keep: tuple[float, ...]) -> float:

@@ -74,34 +74,33 @@ class AdaptiveSifter:
         self._built: Built | None = None
         self._throttler = 1.0
         self._filter: RegionFilter | None = None
-        self._counts: Floats | None = None
+        self._counts: dict[str, Floats] = {}
 
     def collect(self, points: ArrayLike) -> None:
         """Take in marked sample rows, each once; the newest `sample_size` are remembered."""
         new = np.asarray(points, dtype=np.float64).reshape(-1, self.queries.space.dimensions)
         self._sample = np.concatenate([self._sample, new])[-self._sample_size :]
 
-    def observe(self, produced: ArrayLike) -> None:
-        """Take in a source's counts of rows per region and outside, since the filter was installed or last observed."""
+    def observe(self, produced: ArrayLike, source: str = "") -> None:
+        """Take in a source's counts of rows per region and outside, since it installed the filter; the last ones count."""
         counts = np.asarray(produced, dtype=np.float64)
         expected = (0 if self._built is None else self._built.partition.regions) + 1
         if counts.shape != (expected,) or counts.min() < 0:
             raise InvalidSetting(explain(f"{expected} counts of the installed filter", repr(produced)))
-        self._counts = counts if self._counts is None else self._counts + counts
+        self._counts[source] = counts
 
     def update(self, throttler: float) -> Update | None:
         """The filter for `throttler`, or `None` where the installed one still serves."""
         if self._filter is None or self._built is None or abs(throttler - self._throttler) > self._drift:
             return self._rebuilt(throttler)
-        if self._counts is None or not self._counts.sum():
+        counts = sum(self._counts.values(), np.zeros(self._built.partition.regions + 1))
+        if not counts.any():
             return None
-        passed = self._pass_rate(self._counts)
+        passed = self._pass_rate(counts)
         if abs(passed - throttler) <= self._tolerance * throttler:
-            self._counts = None
             return None
-        self._built = self._built.with_counts(self._counts)
         cause = f"{passed:.4f} of the rows passed instead of {throttler:.4f}"
-        return self._installed(self._built, throttler, cause)
+        return self._installed(self._built.with_counts(counts), throttler, cause)
 
     def _rebuilt(self, throttler: float) -> Update:
         sample = Sample.of(self.queries, self._sample)
@@ -118,7 +117,7 @@ class AdaptiveSifter:
         if not built.configured(built.beside_sample(throttler, share, self._outside), self._fairness).feasible:
             cause += "; no thresholds meet it, these come nearest"
         self._filter = built.filter(throttler, self._fairness, outside=self._outside, sample_every=self._sample_every)
-        self._built, self._throttler, self._counts = built, throttler, None
+        self._built, self._throttler, self._counts = built, throttler, {}
         return Update(self._filter, cause)
 
     def _pass_rate(self, counts: Floats) -> float:

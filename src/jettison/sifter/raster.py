@@ -22,6 +22,11 @@ SHIFT = 12
 BUCKETS = (ABOVE >> SHIFT) + 1
 MOST_CELLS = 2**20
 
+# A backend that cannot make its tables as deep as the fullest bucket uses finer buckets, between the first and the
+# last inner cut only, and takes no more cuts in one of them than this.
+ZOOMED_BUCKETS = 2**12
+ZOOMED_MOST_CUTS = 2
+
 Ints = NDArray[np.int32]
 
 
@@ -88,6 +93,14 @@ class Raster:
         for tables, along in zip(self.axes[1:], codes[1:], strict=True):
             cell += _place(tables, along)
         return cell
+
+
+def zoomed_crowd(cuts: Ints) -> int:
+    """Most cuts in one bucket, where the buckets divide the range of the inner cuts."""
+    origin = int(cuts[1])
+    span = max(int(cuts[-2]) - origin, 1)
+    shift = max(math.ceil(math.log2(span / ZOOMED_BUCKETS)), 0)
+    return int(np.bincount(np.clip((cuts - origin >> shift) + 1, 0, ZOOMED_BUCKETS + 1)).max())
 
 
 def codes_of(space: Space, axis: int, column: NDArray[np.float64], scratch: NDArray[np.float64]) -> Codes:
