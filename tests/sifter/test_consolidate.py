@@ -7,7 +7,7 @@ import pytest
 
 from jettison.sifter import consolidate as module
 from jettison.sifter.build import PARTITIONINGS, Sample, build, partition_by
-from jettison.sifter.consolidate import consolidate, frequencies
+from jettison.sifter.consolidate import consolidate, expected_completeness, frequencies
 from jettison.sifter.grid import uniform_grid
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.space import Attribute, Space
@@ -55,6 +55,8 @@ def test_the_consolidated_qos_is_the_qos_of_all_queries(seed, monkeypatch):
         drop = random.random(partition.regions)
         known = consolidate(queries, partition, frequency)
         assert known.overall(drop) == pytest.approx(by_definition(queries, partition, frequency, drop), abs=1e-9)
+        complete = expected_completeness(queries, partition, frequency, drop)
+        assert queries.quality(np.where(np.isnan(complete), 1.0, complete)) == pytest.approx(known.overall(drop))
 
 
 def test_regions_without_queries_without_rows_and_queries_without_rows():

@@ -80,6 +80,21 @@ def consolidate(queries: RangeQueries, partition: Partition, frequency: Floats) 
     return RegionStatistics(per_row * frequency, frequency, has_queries, constant)
 
 
+def expected_completeness(queries: RangeQueries, partition: Partition, frequency: Floats, drop: Floats) -> Floats:
+    """Completeness of each query that the model expects under given thresholds; NaN where it expects no rows at all."""
+    starts, ends = _region_positions(partition)
+    low, high = queries.space.positions(queries.low), queries.space.positions(queries.high)
+    cells = queries.space.codes(queries.low)
+    wanted, kept = np.zeros(len(queries)), np.zeros(len(queries))
+    for first, stop, _, _ in _blocks(queries, partition.regions):
+        share = _overlap(low[first:stop], high[first:stop], cells[first:stop], starts, ends)
+        owner = queries.owner[first:stop]
+        wanted += np.bincount(owner, weights=share @ frequency, minlength=len(queries))
+        kept += np.bincount(owner, weights=share @ (frequency * (1.0 - drop)), minlength=len(queries))
+    share_kept: Floats = np.divide(kept, wanted, out=np.full(len(queries), np.nan), where=wanted > 0.0)
+    return share_kept
+
+
 def _region_positions(partition: Partition) -> tuple[Floats, Floats]:
     low, high = partition.bounds()
     return low.T.astype(np.float64), high.T.astype(np.float64)

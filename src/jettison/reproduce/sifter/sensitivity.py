@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,7 +13,7 @@ from matplotlib.figure import Figure
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import Section, table
 from jettison.reproduce.sifter.partitionings import COMBINATIONS
-from jettison.reproduce.sifter.trial import CHOSEN, Outcome, Scale, measured
+from jettison.reproduce.sifter.trial import CHOSEN, Outcome, Setting
 from jettison.reproduce.sifter.workload import Workload
 
 REGIONS = (4, 9, 16, 25, 36, 49, 64, 81, 100)
@@ -19,38 +21,65 @@ THROTTLERS = (0.1, 0.3, 0.5, 0.7, 0.9)
 FAIRNESS = (0.1, 0.2, 0.4, 0.6, 0.8, 0.9)
 SIDES = (0.01, 0.02, 0.03, 0.04, 0.05)
 
+K = TypeVar("K")
+
 # Outcomes by series (mostly the throttler) and by what the figure varies.
 Curves = dict[float, dict[float, Outcome]]
+Known = Mapping[Setting, Outcome]
+
+_BY_REGIONS = {z: {float(n): Setting(Workload(), throttler=z, regions=n) for n in REGIONS} for z in THROTTLERS}
+_BY_FAIRNESS = {z: {d: Setting(Workload(), throttler=z, fairness=d) for d in FAIRNESS} for z in THROTTLERS}
+_BY_SIDE = {
+    z: {side: Setting(replace(Workload(), sides=(side / 2, side)), throttler=z) for side in SIDES} for z in THROTTLERS
+}
+_BY_THROTTLER = {
+    name: {z: Setting(workload, throttler=z) for z in THROTTLERS} for name, workload in list(COMBINATIONS.items())[:4]
+}
+_BY_SLOPES = {
+    slopes: Setting(replace(Workload(), slopes=slopes)) for slopes in ((1.0, 1.0), (0.5, 1.0), (0.0, 1.0), (0.2, 0.4))
+}
 
 
-def by_regions(scale: Scale) -> Curves:
-    """Figure 5."""
-    return {z: {float(n): measured(Workload(), scale, throttler=z, regions=n) for n in REGIONS} for z in THROTTLERS}
+def settings() -> list[Setting]:
+    """All that these figures need."""
+    curves = (_BY_REGIONS, _BY_FAIRNESS, _BY_SIDE, _BY_THROTTLER)
+    return [one for curve in curves for points in curve.values() for one in points.values()] + list(_BY_SLOPES.values())
 
 
-def by_throttler(scale: Scale) -> dict[str, dict[float, Outcome]]:
-    """Figure 8."""
-    names = list(COMBINATIONS)[:4]
-    return {name: {z: measured(COMBINATIONS[name], scale, throttler=z) for z in THROTTLERS} for name in names}
+@dataclass(frozen=True)
+class Sensitivity:
+    """Figures 5, 9, 10 and 8, and the loss cut under other QoS slopes, which the paper leaves unclear."""
 
+    regions: Curves
+    fairness: Curves
+    side: Curves
+    throttler: dict[str, dict[float, Outcome]]
+    slopes: dict[tuple[float, float], Outcome]
 
-def by_fairness(scale: Scale) -> Curves:
-    """Figure 9."""
-    return {z: {d: measured(Workload(), scale, throttler=z, fairness=d) for d in FAIRNESS} for z in THROTTLERS}
+    @classmethod
+    def of(cls, known: Known) -> Sensitivity:
+        """The figures from measured settings."""
 
+        def curves(grid: Mapping[K, Mapping[float, Setting]]) -> dict[K, dict[float, Outcome]]:
+            return {name: {x: known[one] for x, one in points.items()} for name, points in grid.items()}
 
-def by_side(scale: Scale) -> Curves:
-    """Figure 10."""
-    return {
-        z: {side: measured(replace(Workload(), sides=(side / 2, side)), scale, throttler=z) for side in SIDES}
-        for z in THROTTLERS
-    }
+        return cls(
+            curves(_BY_REGIONS),
+            curves(_BY_FAIRNESS),
+            curves(_BY_SIDE),
+            curves(_BY_THROTTLER),
+            {slopes: known[one] for slopes, one in _BY_SLOPES.items()},
+        )
 
-
-def by_slopes(scale: Scale) -> dict[tuple[float, float], Outcome]:
-    """Loss cut under other QoS slopes, which the paper leaves unclear."""
-    ranges = ((1.0, 1.0), (0.5, 1.0), (0.0, 1.0), (0.2, 0.4))
-    return {one: measured(replace(Workload(), slopes=one), scale) for one in ranges}
+    def sections(self) -> list[Section]:
+        """Tables and plots."""
+        return [
+            gain_section("Figure 5: number of regions", "regions", self.regions),
+            throttler_section(self.throttler),
+            gain_section("Figure 9: fairness threshold", "fairness", self.fairness),
+            gain_section("Figure 10: query sides", "longest side", self.side),
+            slopes_section(self.slopes),
+        ]
 
 
 def gain_section(title: str, label: str, curves: Curves) -> Section:
@@ -87,15 +116,12 @@ def slopes_section(outcomes: Mapping[tuple[float, float], Outcome]) -> Section:
     return Section("QoS slopes", table(["slopes", "gain", "loss cut"], rows))
 
 
-def claims(
-    regions: Curves,
-    throttler: Mapping[str, Mapping[float, Outcome]],
-    fairness: Curves,
-    side: Curves,
-    slopes: Mapping[tuple[float, float], Outcome],
-    config: Mapping[str, object],
-) -> list[Claim]:
+def claims(figures: Sensitivity, config: Mapping[str, object]) -> list[Claim]:
     """What the paper says of these figures."""
+    regions, throttler, fairness = figures.regions, figures.throttler, figures.fairness
+    side, slopes = figures.side, figures.slopes
+    along_regions = [_steps(list(outcomes.values())) for outcomes in regions.values()]
+    along_throttlers = [_steps([regions[z][float(n)] for z in reversed(THROTTLERS)]) for n in REGIONS]
     by_z = {z: [one.gain() for one in outcomes.values()] for z, outcomes in regions.items()}
     cuts = [one.loss_cut() for one in slopes.values()]
     names = list(throttler)
@@ -103,19 +129,19 @@ def claims(
     return [
         Claim(
             "fig5-monotone-regions",
-            "smallest step of the gain from one number of regions to the next, over all throttlers",
+            "smallest step of the gain from one number of regions to the next, in standard errors, over all throttlers",
             "gains grow with l",
-            min(float(np.diff(gains).min()) for gains in by_z.values()),
-            at_least=0.0,
-            config=config,
+            min(error for steps in along_regions for _, error in steps),
+            at_least=-3.0,
+            config=dict(config) | {"smallest_step": min(step for steps in along_regions for step, _ in steps)},
         ),
         Claim(
             "fig5-monotone-throttler",
-            "smallest step of the gain from one throttler to the next lower one, over all numbers of regions",
+            "smallest step of the gain from one throttler to the next lower, in standard errors, over all regions",
             "gains grow as z falls",
-            float(-np.diff(np.array(list(by_z.values())), axis=0).max()),
-            at_least=0.0,
-            config=config,
+            min(error for steps in along_throttlers for _, error in steps),
+            at_least=-3.0,
+            config=dict(config) | {"smallest_step": min(step for steps in along_throttlers for step, _ in steps)},
         ),
         Claim(
             "fig5-heavy-16",
@@ -204,3 +230,13 @@ def claims(
 def _bend(outcomes: Mapping[float, Outcome]) -> float:
     """Height of the middle above the straight line between both ends."""
     return outcomes[0.5].mean(CHOSEN) - (outcomes[0.1].mean(CHOSEN) + outcomes[0.9].mean(CHOSEN)) / 2.0
+
+
+def _steps(outcomes: Sequence[Outcome]) -> list[tuple[float, float]]:
+    """Steps of the mean gain from one outcome to the next, as they are and in standard errors of the paired seeds."""
+    found = []
+    for one, other in pairwise(outcomes):
+        step = other.gains() - one.gains()
+        error = max(float(step.std(ddof=1)) / len(step) ** 0.5, 1e-12)
+        found.append((float(step.mean()), float(step.mean()) / error))
+    return found

@@ -5,8 +5,10 @@ The true QoS is counted on rows that no sifter has seen, never taken from the mo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +98,11 @@ class Outcome:
         lost = 1.0 - self.mean(RANDOM)
         return (self.mean(method) - self.mean(RANDOM)) / lost if lost > 0.0 else 0.0
 
+    def gains(self) -> NDArray[np.float64]:
+        """Gain of the chosen partitioning, seed by seed."""
+        gains: NDArray[np.float64] = self.qos[:, METHODS.index(CHOSEN)] / self.qos[:, METHODS.index(RANDOM)] - 1.0
+        return gains
+
     @property
     def best_single(self) -> str:
         """The partitioning of highest mean QoS."""
@@ -107,15 +114,37 @@ class Outcome:
         return self.mean(self.best_single) - self.mean(CHOSEN)
 
 
-@cache
-def measured(
-    workload: Workload, scale: Scale, throttler: float = THROTTLER, regions: int = REGIONS, fairness: float = FAIRNESS
-) -> Outcome:
-    """Run one setting with every seed; settings that several figures share are run once."""
-    trials = [_trial(workload, seed, scale.rows) for seed in scale.seeds]
-    qos = [trial.qos_of_methods(throttler, regions, fairness) for trial in trials]
-    return Outcome(np.array(qos), float(np.mean([trial.empty_share for trial in trials])))
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One point of a figure: a workload, and how its sifters are configured. Table I if not given."""
+
+    workload: Workload
+    throttler: float = THROTTLER
+    regions: int = REGIONS
+    fairness: float = FAIRNESS
 
 
-# Enough for all seeds of one workload, which the sensitivity studies vary in one parameter at a time.
-_trial = lru_cache(maxsize=64)(Trial)
+def measure(settings: Iterable[Setting], scale: Scale, *, processes: int = 1) -> dict[Setting, Outcome]:
+    """Outcome of every setting, with every seed; the same in one process or in several."""
+    by_workload: dict[Workload, list[Setting]] = {}
+    for setting in dict.fromkeys(settings):
+        by_workload.setdefault(setting.workload, []).append(setting)
+    jobs = [(workload, tuple(wanted), scale) for workload, wanted in by_workload.items()]
+    jobs.sort(key=lambda job: -len(job[1]))  # long jobs first, so that no process ends up alone with one
+    if processes == 1:
+        found = [_measure_workload(*job) for job in jobs]
+    else:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            found = list(pool.map(_measure_workload, *zip(*jobs, strict=True)))
+    return {setting: outcome for outcomes in found for setting, outcome in outcomes.items()}
+
+
+def _measure_workload(workload: Workload, settings: tuple[Setting, ...], scale: Scale) -> dict[Setting, Outcome]:
+    qos: dict[Setting, list[list[float]]] = {setting: [] for setting in settings}
+    empty = []
+    for seed in scale.seeds:
+        trial = Trial(workload, seed, scale.rows)
+        empty.append(trial.empty_share)
+        for setting in settings:
+            qos[setting].append(trial.qos_of_methods(setting.throttler, setting.regions, setting.fairness))
+    return {setting: Outcome(np.array(rows), float(np.mean(empty))) for setting, rows in qos.items()}
