@@ -1,6 +1,7 @@
 """Load shedding for stream processing: hold the latency, know the error.
 
-Importing this package does not import pyspark; the names that need it are loaded when they are first used.
+Each name is loaded when it is first used, so importing this package imports no pyspark, and producers that only use
+`jettison.source` need nothing but numpy.
 """
 
 from __future__ import annotations
@@ -8,37 +9,61 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jettison.ledger import Ledger
-from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
-from jettison.plan import DropPlan
-from jettison.policies import Policy, UniformDrop, WindowDrop
-from jettison.settings import RandomDrop, RangeDrop, WindowMarks
-from jettison.stats import Budget, PointStats, Stats
-from jettison.status import Status
-from jettison.windows.interpolate import interpolate
-
 if TYPE_CHECKING:
+    from jettison.ledger import Ledger
+    from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
+    from jettison.plan import DropPlan
+    from jettison.policies import Policy, UniformDrop
     from jettison.policies.network_drop import NetworkDrop
+    from jettison.policies.sifter import Sifter
+    from jettison.policies.window_drop import WindowDrop
+    from jettison.settings import RandomDrop, RangeDrop, WindowMarks
+    from jettison.sifter.queries import RangeQueries
+    from jettison.sifter.space import Attribute
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
     from jettison.spark.count_windows import count_windows
     from jettison.spark.network import Network
     from jettison.spark.shedder import Shedder
+    from jettison.stats import Budget, PointStats, Stats
+    from jettison.status import Status
+    from jettison.windows.interpolate import interpolate
 
 __version__ = "0.1.0"
 
-_LATER = {
-    "NetworkDrop": "jettison.policies.network_drop",  # scipy takes a while to import
+_HOME = {
+    "Attribute": "jettison.sifter.space",
+    "Budget": "jettison.stats",
+    "DropPlan": "jettison.plan",
+    "LatencyUtility": "jettison.network.qos",
+    "Ledger": "jettison.ledger",
+    "LossTolerance": "jettison.network.qos",
     "Network": "jettison.spark.network",
+    "NetworkDrop": "jettison.policies.network_drop",
+    "PointStats": "jettison.stats",
+    "Policy": "jettison.policies",
+    "QoS": "jettison.network.qos",
+    "RandomDrop": "jettison.settings",
+    "RangeDrop": "jettison.settings",
+    "RangeQueries": "jettison.sifter.queries",
     "Shedder": "jettison.spark.shedder",
+    "Sifter": "jettison.policies.sifter",
+    "Stats": "jettison.stats",
+    "Status": "jettison.status",
+    "UniformDrop": "jettison.policies",
+    "ValueUtility": "jettison.network.qos",
+    "WindowDrop": "jettison.policies.window_drop",
+    "WindowMarks": "jettison.settings",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
     "count_windows": "jettison.spark.count_windows",
+    "interpolate": "jettison.windows.interpolate",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
 }
 
 __all__ = [
+    "Attribute",
     "Budget",
     "DropPlan",
     "LatencyUtility",
@@ -51,7 +76,9 @@ __all__ = [
     "QoS",
     "RandomDrop",
     "RangeDrop",
+    "RangeQueries",
     "Shedder",
+    "Sifter",
     "Stats",
     "Status",
     "UniformDrop",
@@ -69,6 +96,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_HOME[name]), name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from jettison.bench import overhead, pure, sharing
+from jettison.bench import overhead, pure, sharing, sifter
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, explain
 from jettison.spark.session import local_session
@@ -22,6 +22,9 @@ ON_SPARK: Mapping[str, OnSpark] = {
     "dropped-row": overhead.dropped_row,
     "plan-read": overhead.plan_read,
     "sharing": sharing.sharing,
+    "sifter-lookup": sifter.lookup,
+    "sifter-matching": sifter.matching,
+    "sifter-completeness": sifter.live_completeness,
 }
 PURE: Mapping[str, Callable[[], list[Result]]] = {
     "controller": pure.controller,
