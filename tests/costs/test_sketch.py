@@ -105,7 +105,7 @@ def test_text_and_back_keeps_single_precision(data, shape) -> None:
     assert (restored.counts == sketch.counts).all()
 
 
-@pytest.mark.parametrize("field, value", [("columns", 4), ("counts", "AAAA"), ("costs", "!"), ("counts", None)])
+@pytest.mark.parametrize(("field", "value"), [("columns", 4), ("counts", "AAAA"), ("costs", "!"), ("counts", None)])
 def test_damaged_text_is_refused(field: str, value: object) -> None:
     document = CostSketch(SharedHashes(2, 5)).to_dict() | {field: value}
     with pytest.raises((ValueError, TypeError)):
