@@ -23,8 +23,8 @@ class AverageCheck:
 
     Notes
     -----
-    Listing III.2 of the paper tests the mean *without* the new row: once it is above the bound nothing ever changes and all is
-    dropped. `literal=True` keeps that form, to show it.
+    Listing III.2 of the paper tests the mean *without* the new row: once it is above the bound nothing ever changes and
+    all is dropped. `literal=True` keeps that form, to show it.
 
     Examples
     --------

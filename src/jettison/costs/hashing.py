@@ -130,7 +130,8 @@ def _as_integers(array: pa.Array) -> NDArray[np.uint64]:
     elif pa.types.is_floating(kind):
         # Adding zero makes the two zeros one key; the bits of the double are then the key.
         doubles = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-        return np.ascontiguousarray(doubles).view(np.uint64)
+        bits: NDArray[np.uint64] = np.ascontiguousarray(doubles).view(np.uint64)
+        return bits
     elif pa.types.is_temporal(kind):
         array = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     elif not pa.types.is_integer(kind):
@@ -142,7 +143,8 @@ def _as_integers(array: pa.Array) -> NDArray[np.uint64]:
             )
         )
     numbers = array.fill_null(0).to_numpy(zero_copy_only=False)
-    return numbers.astype(np.uint64 if numbers.dtype == np.uint64 else np.int64).view(np.uint64)
+    whole: NDArray[np.uint64] = numbers.astype(np.uint64 if numbers.dtype == np.uint64 else np.int64).view(np.uint64)
+    return whole
 
 
 def _polynomials(array: pa.Array) -> NDArray[np.uint64]:
@@ -159,7 +161,8 @@ def _polynomials(array: pa.Array) -> NDArray[np.uint64]:
     terms = values * powers[np.arange(len(values)) - np.repeat(starts, lengths)]
     # A running sum is exact modulo 2**64, and unlike `reduceat` it has no special case for empty keys.
     running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
-    return running[starts + lengths] - running[starts]
+    sums: NDArray[np.uint64] = running[starts + lengths] - running[starts]
+    return sums
 
 
 def _mixed(values: NDArray[np.uint64]) -> Fingerprints:

@@ -60,9 +60,9 @@ class ImposedLoadShedder:
 
     Notes
     -----
-    The paper announces shedding "on the basis of the load they impose", but its CHECK never looks at the cost of the row that
-    it judges, so theorem 4.1, which calls it optimal, does not hold. With values, a row's cost is divided by its value: what is dropped
-    is what costs most per unit of utility.
+    The paper announces shedding "on the basis of the load they impose", but its CHECK never looks at the cost of the
+    row that it judges, so theorem 4.1, which calls it optimal, does not hold. With values, a row's cost is divided by
+    its value: what is dropped is what costs most per unit of utility.
     """
 
     def __init__(self, settings: ImposedLoadSettings, residuals: Residuals | None = None) -> None:
@@ -117,7 +117,10 @@ class ImposedLoadShedder:
         excess, ceiling = wait_s / rules.bound_s - rules.aim, self._dearest * (1.0 + rules.slope)
         if self._finished < rules.opening_rows:
             self.price = ceiling
-        too_dear = per_value > self.price - rules.slope * self._dearest * excess
+        if math.isinf(per_value):
+            too_dear = self.price < ceiling  # a row worth nothing goes as soon as anything must
+        else:
+            too_dear = per_value > self.price - rules.slope * self._dearest * excess
         over_bound = (self._wait_sum_s + wait_s) / (kept + 1) > rules.bound_s and wait_s > rules.mercy * rules.bound_s
         # Before the first row has finished nothing is known: one at a time.
         refused = too_dear or over_bound or (kept > 0 and self._finished == 0)

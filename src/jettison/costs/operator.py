@@ -48,8 +48,8 @@ class SettlingOperator:
 
     Notes
     -----
-    An empty cell counts as cost 0 in a snapshot; the paper leaves 0/0 open. As in Listing III.1 the test comes before the row
-    itself is learned. The reply to a synchronisation request is made by whoever holds the clock, see `Reply`.
+    An empty cell counts as cost 0 in a snapshot; the paper leaves 0/0 open. As in Listing III.1 the test comes before
+    the row itself is learned. The reply to a synchronisation request is made by whoever holds the clock.
     """
 
     def __init__(self, hashes: SharedHashes, settings: StabilitySettings | None = None) -> None:

@@ -85,8 +85,8 @@ class LatencyShedder:
 
     Notes
     -----
-    Departures from the paper, all found by building it: `SyncForm.IN_TURN`, `clamp_to_now` and the check that looks at the new row
-    as well (`AverageCheck`). The paper's forms are one switch each.
+    Departures from the paper, all found by building it: `SyncForm.IN_TURN`, `clamp_to_now`, and the check that looks at
+    the new row as well (`AverageCheck`). The paper's forms are one switch each.
     """
 
     def __init__(

@@ -266,6 +266,8 @@ def imposed_kernel(
         if finished < opening_rows:
             price = ceiling
         refused = per_value > price - slope * dearest * excess
+        if per_value == np.inf:
+            refused = price < ceiling
         by_bound = (wait_sum + wait) / (accepted + 1) > bound and wait > mercy * bound
         if by_bound or (accepted > 0 and finished == 0):
             refused = True

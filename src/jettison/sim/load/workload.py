@@ -99,7 +99,9 @@ def _stream(settings: StreamSettings, keys: IntArray, cost_of_key: FloatArray) -
     costs = cost_of_key[keys]
     interval = settings.interval_factor * float(costs.mean())
     # The same rows in another order serve as the past: reversed, they share no order with the stream.
-    return Stream(keys, costs, np.arange(len(keys)) * interval, settings.distinct, keys[::-1], costs[::-1])
+    return Stream(
+        keys, costs, np.arange(len(keys), dtype=np.float64) * interval, settings.distinct, keys[::-1], costs[::-1]
+    )
 
 
 def _costs_of_keys(settings: StreamSettings, draw: np.random.Generator) -> FloatArray:
