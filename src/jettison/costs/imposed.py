@@ -118,7 +118,7 @@ class ImposedLoadShedder:
         if self._finished < rules.opening_rows:
             self.price = ceiling
         if math.isinf(per_value):
-            too_dear = self.price < ceiling  # a row worth nothing goes as soon as anything must
+            too_dear = self.price < self._dearest  # a row worth nothing goes as soon as anything must
         else:
             too_dear = per_value > self.price - rules.slope * self._dearest * excess
         over_bound = (self._wait_sum_s + wait_s) / (kept + 1) > rules.bound_s and wait_s > rules.mercy * rules.bound_s

@@ -267,7 +267,7 @@ def imposed_kernel(
             price = ceiling
         refused = per_value > price - slope * dearest * excess
         if per_value == np.inf:
-            refused = price < ceiling
+            refused = price < dearest
         by_bound = (wait_sum + wait) / (accepted + 1) > bound and wait > mercy * bound
         if by_bound or (accepted > 0 and finished == 0):
             refused = True
