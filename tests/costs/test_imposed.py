@@ -60,12 +60,16 @@ def test_worthless_rows_go_before_dear_ones_when_values_are_given() -> None:
     assert values[~seeing.kept].sum() < 0.6 * values[~blind.kept].sum()
 
 
-def test_rows_worth_nothing_go_first_and_only_when_something_must() -> None:
-    for under_provisioning, expected in ((-1.0, 1.0), (0.4, 0.05)):
-        seed, stream = one(under_provisioning)
-        values = np.where(stream.keys % 2 == 0, 1.0, 0.0)
-        kept = ours(OURS, values)(stream, seed).kept
-        assert kept[values == 0.0].mean() == pytest.approx(expected, abs=0.05)
+@pytest.mark.parametrize(("under_provisioning", "worthless_kept"), [(-1.0, (0.98, 1.0)), (0.4, (0.1, 0.4))])
+def test_rows_worth_nothing_go_first_and_only_when_something_must(
+    under_provisioning: float, worthless_kept: tuple[float, float]
+) -> None:
+    seed, stream = one(under_provisioning)
+    worth = stream.keys % 2 == 0
+    kept = ours(OURS, np.where(worth, 1.0, 0.0))(stream, seed).kept
+    # Of the operator's time, 60 % of what is asked, the worthy half of the rows needs about five sixths.
+    assert kept[worth].mean() > 0.95
+    assert worthless_kept[0] <= kept[~worth].mean() <= worthless_kept[1]
 
 
 def test_after_an_overload_the_price_opens_again() -> None:
