@@ -1,0 +1,65 @@
+"""Which rows of a batch to drop so that all others start in time: the fewest, and the costliest among them."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jettison.costs.sketch import FloatArray
+
+
+def keep_most(costs: FloatArray, latest_starts: FloatArray, values: FloatArray | None = None) -> NDArray[np.bool_]:
+    """Rows to keep so that each starts by its latest start, when kept rows run one after the other in the order given.
+
+    No choice keeps more rows when latest starts never fall (rows in order of arrival under one bound) and there are no
+    values: each time a row would start too late, the costliest row so far goes, itself included, which is Moore's rule [1]_
+    for the start of jobs instead of their end. With falling latest starts every row kept is still in time.
+
+    Parameters
+    ----------
+    costs
+        Estimated cost of each row.
+    latest_starts
+        How much work may lie before each row, in the same unit. A row with less than none is already too late.
+    values
+        Utility of each row; what goes is then what costs most per unit of it. `None` for equal values.
+
+    Examples
+    --------
+    Dropping the dear second row lets all others start within 3:
+
+    >>> keep_most(np.array([1.0, 9.0, 1.0, 1.0]), np.array([3.0, 3.0, 3.0, 3.0])).tolist()
+    [True, False, True, True]
+
+    References
+    ----------
+    .. [1] Moore, "An n job, one machine sequencing algorithm for minimizing the number of late jobs", 1968.
+    """
+    kept = latest_starts >= 0.0
+    before = np.cumsum(np.where(kept, costs, 0.0)) - np.where(kept, costs, 0.0)
+    if (before[kept] <= latest_starts[kept]).all():
+        return kept
+    weights = costs if values is None else np.divide(costs, values, out=np.full_like(costs, np.inf), where=values > 0)
+    return _drop_dearest(kept, costs.tolist(), latest_starts.tolist(), weights.tolist())
+
+
+def _drop_dearest(
+    kept: NDArray[np.bool_], costs: list[float], latest_starts: list[float], weights: list[float]
+) -> NDArray[np.bool_]:
+    dearest: list[tuple[float, int]] = []  # a heap of what could still go, the dearest first
+    work = 0.0
+    for row in np.flatnonzero(kept).tolist():
+        in_time = work <= latest_starts[row]
+        while not in_time and dearest and -dearest[0][0] > weights[row]:
+            _, gone = heapq.heappop(dearest)
+            kept[gone] = False
+            work -= costs[gone]
+            in_time = work <= latest_starts[row]
+        if not in_time:
+            kept[row] = False
+            continue
+        heapq.heappush(dearest, (-weights[row], row))
+        work += costs[row]
+    return kept
