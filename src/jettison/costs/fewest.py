@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,24 +42,31 @@ def keep_most(costs: FloatArray, latest_starts: FloatArray, values: FloatArray |
     if (before[kept] <= latest_starts[kept]).all():
         return kept
     weights = costs if values is None else np.divide(costs, values, out=np.full_like(costs, np.inf), where=values > 0)
-    return _drop_dearest(kept, costs.tolist(), latest_starts.tolist(), weights.tolist())
+    return _drop_dearest(np.flatnonzero(kept), costs, latest_starts, weights)
 
 
 def _drop_dearest(
-    kept: NDArray[np.bool_], costs: list[float], latest_starts: list[float], weights: list[float]
+    rows: NDArray[np.intp], costs: FloatArray, latest_starts: FloatArray, weights: FloatArray
 ) -> NDArray[np.bool_]:
-    dearest: list[tuple[float, int]] = []  # a heap of what could still go, the dearest first
+    # The heap holds negated ranks instead of weights and rows: comparing integers takes half the time of tuples.
+    by_weight = rows[np.argsort(weights[rows], kind="stable")]
+    rank = np.empty(len(costs), dtype=np.int64)
+    rank[by_weight] = np.arange(len(rows))
+    cost_of_rank = costs[by_weight].tolist()
+    dearest: list[int] = []
+    kept_ranks = [False] * len(rows)
     work = 0.0
-    for row in np.flatnonzero(kept).tolist():
-        in_time = work <= latest_starts[row]
-        while not in_time and dearest and -dearest[0][0] > weights[row]:
-            _, gone = heapq.heappop(dearest)
-            kept[gone] = False
-            work -= costs[gone]
-            in_time = work <= latest_starts[row]
-        if not in_time:
-            kept[row] = False
-            continue
-        heapq.heappush(dearest, (-weights[row], row))
-        work += costs[row]
+    for own, cost, latest in zip(
+        (-rank[rows]).tolist(), costs[rows].tolist(), latest_starts[rows].tolist(), strict=True
+    ):
+        while work > latest and dearest and dearest[0] < own:
+            gone = -heappop(dearest)
+            kept_ranks[gone] = False
+            work -= cost_of_rank[gone]
+        if work <= latest:
+            heappush(dearest, own)
+            kept_ranks[-own] = True
+            work += cost
+    kept = np.zeros(len(costs), dtype=bool)
+    kept[by_weight] = kept_ranks
     return kept
