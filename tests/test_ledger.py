@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jettison.ledger import SCHEMA_VERSION, Ledger, Totals
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.stats import PointStats, Stats
 from jettison.storage import Folder
 

@@ -16,8 +16,9 @@ from jettison.control import Controller, ControlSettings
 from jettison.errors import DamagedPlan
 from jettison.ledger import Ledger, Totals
 from jettison.pilot import BatchReport, Pilot
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
 from jettison.policies import UniformDrop
+from jettison.settings import RandomDrop
 from jettison.stats import Budget
 from jettison.storage import Folder
 

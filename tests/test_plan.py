@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import DamagedPlan, InvalidSetting
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 
 fractions = st.floats(min_value=0.0, max_value=1.0)
 # Any code point at all: blanks, quotes, line separators, lone surrogates, the empty string.

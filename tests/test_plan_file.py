@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from jettison import plan_file
 from jettison.errors import DamagedPlan, PlanTooLarge
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
 from jettison.plan_file import CHECKSUM_DIGITS, decode, encode
+from jettison.settings import RandomDrop
 
 PLAN = DropPlan(7, {"rides": RandomDrop(0.25, 0.05, 3.0)}, "4 times more rows arrive than can be processed")
 any_text = st.text(st.characters(exclude_categories=()), max_size=20)

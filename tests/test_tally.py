@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jettison.pilot import BatchReport
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.stats import PointStats, Stats
 from jettison.tally import Tally
 

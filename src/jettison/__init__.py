@@ -9,8 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jettison.ledger import Ledger
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
 from jettison.policies import Policy, UniformDrop
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, PointStats, Stats
 from jettison.status import Status
 

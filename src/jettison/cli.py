@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `jettison bench`."""
+"""The command line: `jettison demo`, `jettison bench`, `jettison reproduce`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,19 @@ def bench(
     from jettison.bench.command import run_bench
 
     run_bench(Console(), name=name, repetitions=repetitions, json_path=json)
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Short name of the paper.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions; every claim is still checked.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the report and its plots.")] = None,
+    seed: Annotated[int, typer.Option(help="All randomness follows from it.")] = 1,
+) -> None:
+    """One paper's experiments: plots, REPORT.md, and claims.json with a verdict on every claim."""
+    from jettison.reproduce.command import run_reproduce
+
+    run_reproduce(Console(), paper, quick=quick, seed=seed, out=out)
 
 
 def _require_java() -> None:

@@ -7,69 +7,13 @@ and names only, so that it can travel as text into every micro-batch and be comp
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from jettison.errors import DamagedPlan, InvalidSetting, explain
-
-
-@dataclass(frozen=True, slots=True)
-class RandomDrop:
-    """Keep each row with a fixed probability, decided by a hash of its identity.
-
-    A row that is kept at some `keep_fraction` is kept at every larger one.
-
-    Parameters
-    ----------
-    keep_fraction
-        Share of rows to keep, in [0, 1].
-    late_keep_fraction
-        Share to keep of the rows that are already older than `late_after_s` when their micro-batch starts. Such
-        rows miss the latency bound whatever happens to them, so a backlog can be thinned harder than fresh rows.
-        `None` treats them like all others.
-    late_after_s
-        Age in seconds from which a row counts as late.
-
-    Examples
-    --------
-    >>> RandomDrop(keep_fraction=0.25).keeps_everything
-    False
-    """
-
-    keep_fraction: float = 1.0
-    late_keep_fraction: float | None = None
-    late_after_s: float | None = None
-
-    kind = "random"
-
-    def __post_init__(self) -> None:
-        _check_fraction("keep_fraction", self.keep_fraction)
-        if (self.late_keep_fraction is None) != (self.late_after_s is None):
-            raise InvalidSetting(
-                explain(
-                    "`late_keep_fraction` and `late_after_s` go together",
-                    f"{self.late_keep_fraction!r} and {self.late_after_s!r}",
-                    hint="give both or neither",
-                )
-            )
-        if self.late_keep_fraction is not None:
-            _check_fraction("late_keep_fraction", self.late_keep_fraction)
-        if self.late_after_s is not None and not (math.isfinite(self.late_after_s) and self.late_after_s > 0):
-            raise InvalidSetting(explain("`late_after_s` must be positive", repr(self.late_after_s)))
-
-    @property
-    def keeps_everything(self) -> bool:
-        """Whether no row at all is dropped, late or not."""
-        return self.keep_fraction >= 1.0 and (self.late_keep_fraction is None or self.late_keep_fraction >= 1.0)
-
-
-Setting = RandomDrop
-"""What a drop point does. Each further mechanism adds its own class, told apart by `kind`."""
-
-_SETTING_BY_KIND: Mapping[str, type[Setting]] = MappingProxyType({RandomDrop.kind: RandomDrop})
+from jettison.settings import SETTING_BY_KIND, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +31,7 @@ class DropPlan:
 
     Examples
     --------
+    >>> from jettison.settings import RandomDrop
     >>> plan = DropPlan(3, {"rides": RandomDrop(0.5)}, cause="3.1 times more rows arrive than can be processed")
     >>> DropPlan.from_json(plan.to_json()) == plan
     True
@@ -132,13 +77,6 @@ def _setting_to_dict(setting: Setting) -> dict[str, Any]:
 
 def _setting_from_dict(document: Mapping[str, Any]) -> Setting:
     kind = document["kind"]
-    if kind not in _SETTING_BY_KIND:
-        raise InvalidSetting(explain(f"`kind` must be one of {sorted(_SETTING_BY_KIND)}", repr(kind)))
-    return _SETTING_BY_KIND[kind](**{name: value for name, value in document.items() if name != "kind"})
-
-
-def _check_fraction(name: str, value: float) -> None:
-    if not (isinstance(value, (int, float)) and 0.0 <= value <= 1.0):
-        raise InvalidSetting(
-            explain(f"`{name}` must lie in [0, 1]", repr(value), hint="pass the share kept, not the share dropped")
-        )
+    if kind not in SETTING_BY_KIND:
+        raise InvalidSetting(explain(f"`kind` must be one of {sorted(SETTING_BY_KIND)}", repr(kind)))
+    return SETTING_BY_KIND[kind](**{name: value for name, value in document.items() if name != "kind"})

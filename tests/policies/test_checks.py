@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 import jettison.policies
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
 from jettison.policies import Policy, UniformDrop, checks
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 
 # Whatever the package exports besides the protocol itself: a new policy is checked without touching this file.

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.plan import RandomDrop
 from jettison.policies import Policy, UniformDrop
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, PointStats, Stats
 
 shares = st.floats(min_value=0.0, max_value=1.0)

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 import jettison as jt
 from jettison.errors import Unsupported
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 
 

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 
 SCHEMA = "id long, key string, value double, vip boolean, at timestamp"

@@ -14,9 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.spark.channel import Channel
-from jettison.spark.guard import DropPoint, guarded, plan_fields
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.guard import guarded
+from jettison.spark.mechanisms import RandomMechanism
 from jettison.storage import Folder
 
 
@@ -28,9 +31,9 @@ def keep(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
     def run(rows: DataFrame, setting: RandomDrop, id: tuple[str, ...] = ("id",), **point: object) -> DataFrame:
         channel.publish(DropPlan(1, {"rows": setting}))
         drop_point = DropPoint("rows", id, observed=False, **point)  # type: ignore[arg-type]
-        plan = channel.subquery(spark, "rows", plan_fields("rows"), metric=drop_point.plan_metric)
+        plan = channel.subquery(spark, "rows", RandomMechanism(), metric=drop_point.plan_metric)
         # Evaluated at once, because the next plan replaces the file that a lazy DataFrame would read.
-        return guarded(rows, drop_point, plan).localCheckpoint()
+        return guarded(rows, drop_point, RandomMechanism(), plan).localCheckpoint()
 
     return run
 
@@ -123,7 +126,8 @@ def test_two_drop_points_decide_independently(spark: SparkSession, tmp_path: Pat
     rows = spark.range(20_000).toDF("id")
     for name in ("a", "b"):
         point = DropPoint(name, ("id",), observed=False)
-        rows = guarded(rows, point, channel.subquery(spark, name, plan_fields(name), metric=name))
+        plan = channel.subquery(spark, name, RandomMechanism(), metric=name)
+        rows = guarded(rows, point, RandomMechanism(), plan)
     assert within_sampling_error(rows.count(), 20_000, 0.25)
 
 

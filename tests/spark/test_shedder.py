@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError, MissingColumn, Unsupported
-from jettison.plan import DropPlan, RandomDrop
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 from jettison.storage import Folder
 
@@ -75,13 +76,16 @@ def test_books_agree_with_source_and_sink(
 
 def expected_ids(spark: SparkSession, source, tmp_path: Path, keep_fraction: float) -> set[int]:
     from jettison.spark.channel import Channel
-    from jettison.spark.guard import DropPoint, guarded, plan_fields
+    from jettison.spark.drop_point import DropPoint
+    from jettison.spark.guard import guarded
+    from jettison.spark.mechanisms import RandomMechanism
 
     channel = Channel(Folder(tmp_path / "again"), lease_s=60.0)
     channel.publish(DropPlan(1, {"rows": RandomDrop(keep_fraction)}))
-    plan = channel.subquery(spark, "rows", plan_fields("rows"), metric="again")
+    plan = channel.subquery(spark, "rows", RandomMechanism(), metric="again")
     rows = spark.read.schema(source.SCHEMA).json(str(source.folder)).where("id >= 100")
-    return {row.id for row in guarded(rows, DropPoint("rows", ("id",), observed=False), plan).collect()}
+    point = DropPoint("rows", ("id",), observed=False)
+    return {row.id for row in guarded(rows, point, RandomMechanism(), plan).collect()}
 
 
 def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) -> None:
@@ -271,6 +275,11 @@ class TestRefusals:
             self.shedder(tmp_path).guard(spark.range(3).toDF("id"), id="id")
         with pytest.raises(InvalidInput, match="got 3"):
             self.shedder(tmp_path).guard(3, id="id")  # type: ignore[arg-type]
+
+    def test_a_column_that_the_guard_needs_for_itself(self, source, tmp_path: Path) -> None:
+        rows = source.stream().withColumn("jt_plan", F.lit(1))
+        with pytest.raises(InvalidInput, match="without a column 'jt_plan'"):
+            self.shedder(tmp_path).guard(rows, id="id")
 
     def test_protecting_by_what_is_not_there_leaves_no_drop_point_behind(self, source, tmp_path: Path) -> None:
         shedder = self.shedder(tmp_path)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from jettison import plan_file
 from jettison.errors import Unsupported, explain
 from jettison.plan import DropPlan
+from jettison.spark.mechanisms import Mechanism
 from jettison.storage import Folder
 
 PLAN_FILE = "plan"
@@ -77,37 +78,43 @@ class Channel:
             )
         return best
 
-    def subquery(self, spark: SparkSession, point: str, fields: Mapping[str, Column], *, metric: str) -> Column:
-        """A struct column with `fields`, computed from the plan once a micro-batch; null where no plan is valid.
+    def subquery(self, spark: SparkSession, point: str, mechanism: Mechanism, *, metric: str) -> Column:
+        """A struct column with the mechanism's fields, computed once a micro-batch; null where no plan is valid.
 
-        `fields` are expressions over the setting of the drop point `point`. Use the returned column as often as you
-        like: equal subqueries are executed once. The version that was read appears as `metric` among the query's
-        observed metrics.
+        Equal subqueries are executed once, however often they are used. The version that was read appears as
+        `metric` among the query's observed metrics.
         """
         version = F.max("version").alias("version")
-        valid = self._valid(self._parsed(spark, point)).observe(metric, version)
+        valid = self._valid(self._parsed(spark, point, mechanism)).observe(metric, version)
+        fields = mechanism.plan_fields(F.col("points")[point], _now_us())
         return valid.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
         return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
 
-    def _parsed(self, spark: SparkSession, point: str) -> DataFrame:
+    def _parsed(self, spark: SparkSession, point: str, mechanism: Mechanism) -> DataFrame:
         text = F.rtrim(F.col("value"))
         start_of_body = F.lit(plan_file.CHECKSUM_DIGITS + 2)
         body = F.substring(text, start_of_body, F.length(text))
         checksum = F.substring(text, F.lit(1), F.lit(plan_file.CHECKSUM_DIGITS))
         whole = F.crc32(body.cast("binary")) == checksum.try_cast("bigint")
-        return self._text(spark).where(whole).select(F.from_json(body, _schema(point)).alias("plan")).select("plan.*")
+        schema = f"version bigint, valid_until_ms bigint, points struct<`{point}`: {mechanism.schema}>"
+        return self._text(spark).where(whole).select(F.from_json(body, schema).alias("plan")).select("plan.*")
 
     def _valid(self, parsed: DataFrame) -> DataFrame:
-        now_ms = F.unix_millis(F.current_timestamp())
-        return parsed.where(F.col("version").isNotNull() & (F.col("valid_until_ms") > now_ms))
+        return parsed.where(F.col("version").isNotNull() & (F.col("valid_until_ms") * 1000 > _now_us()))
 
 
-def _schema(point: str) -> str:
-    setting = "struct<keep_fraction: double, late_keep_fraction: double, late_after_s: double>"
-    return f"version bigint, valid_until_ms bigint, points struct<`{point}`: {setting}>"
+def _now_us() -> Column:
+    """The batch's time, as a number that the generated code does not spell out.
+
+    Spark writes a number into the code that it generates, so that code with the time in it is compiled anew in every
+    micro-batch, but only refers to a text. As a text joined with a part of the row, empty at that, the time is no
+    constant to the optimizer, and the code stays the same.
+    """
+    text = F.unix_micros(F.current_timestamp()).cast("string")
+    return F.concat(text, F.left(F.col("version").cast("string"), F.lit(0))).cast("bigint")
 
 
 def version_read(observed: Mapping[str, Any], metric: str) -> int | None:

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.listener import (
 
 from jettison.pilot import BatchReport, Pilot
 from jettison.spark.channel import version_read
-from jettison.spark.guard import DropPoint
+from jettison.spark.drop_point import DropPoint
 
 
 class ProgressListener(StreamingQueryListener):

@@ -21,8 +21,10 @@ from jettison.pilot import BatchReport, ExactCounts, Pilot
 from jettison.policies import Policy, UniformDrop
 from jettison.spark import validate
 from jettison.spark.channel import Channel
-from jettison.spark.guard import DropPoint, guarded, plan_fields
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.guard import PLAN, guarded
 from jettison.spark.listener import ProgressListener
+from jettison.spark.mechanisms import mechanism_for
 from jettison.spark.metrics import FilterCounts
 from jettison.status import Status
 from jettison.storage import Folder
@@ -120,6 +122,7 @@ class Shedder:
         if self._pilot is not None:
             raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
         validate.streaming(rows)
+        validate.no_reserved_column(rows, PLAN)
         point = DropPoint(
             name=self._new_name(name),
             id=validate.identity(rows, id),
@@ -129,8 +132,9 @@ class Shedder:
             observed=self._dry_run or not self._counts_by_metrics(rows.sparkSession),
         )
         self._connect(rows.sparkSession)
-        plan = self._channel.subquery(rows.sparkSession, point.name, plan_fields(point.name), metric=point.plan_metric)
-        result = guarded(rows, point, plan)
+        mechanism = mechanism_for(self.policy)
+        plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
+        result = guarded(rows, point, mechanism, plan)
         self._points[point.name] = point
         return result
 

@@ -23,6 +23,12 @@ def streaming(rows: object) -> None:
         )
 
 
+def no_reserved_column(rows: DataFrame, name: str) -> None:
+    """`rows` must not use a name that the guard needs for itself."""
+    if name in rows.columns:
+        raise InvalidInput(explain(f"a stream without a column {name!r}", "one with it", hint="rename that column"))
+
+
 def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
     names = (id,) if isinstance(id, str) else tuple(id or ())

@@ -1,0 +1,1 @@
+"""Reproductions: each paper's experiments as claims that this code checks. One package per paper."""

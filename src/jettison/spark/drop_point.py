@@ -1,0 +1,68 @@
+"""A drop point: where rows may be dropped, how they are told apart, and how its counts are found again."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+
+@dataclass(frozen=True, slots=True)
+class DropPoint:
+    """Where rows may be dropped, and how they are told apart.
+
+    Parameters
+    ----------
+    name
+        Unique among the drop points of a shedder.
+    id
+        Columns whose values identify a row; rows that agree in all of them share one decision.
+    arrival
+        Timestamp column of the row's arrival at the source, or `None`.
+    protect
+        Predicate of rows that are never dropped, or `None`.
+    dry_run
+        Decide and count, but drop nothing.
+    observed
+        Count rows by `observe` on the row path. Otherwise the filters are marked, and their own row counts tell.
+    """
+
+    name: str
+    id: tuple[str, ...]
+    arrival: str | None = None
+    protect: Column | None = None
+    dry_run: bool = False
+    observed: bool = True
+
+    @property
+    def metric(self) -> str:
+        """Name of the drop point's counts among the observed metrics."""
+        return f"jettison:{self.name}"
+
+    @property
+    def plan_metric(self) -> str:
+        """Name of the plan version that the drop point read, among the observed metrics."""
+        return f"jettison-plan:{self.name}"
+
+    @property
+    def seen_mark(self) -> str:
+        """Text that only the filter which counts rows seen contains."""
+        return f"SPARK_PARTITION_ID() >= {mark_number(self.name, 'seen')}"
+
+    @property
+    def kept_mark(self) -> str:
+        """Text that only the filter which drops rows contains."""
+        return f"SPARK_PARTITION_ID() < {mark_number(self.name, 'kept')}"
+
+
+def mark_number(name: str, side: str) -> int:
+    """A negative number that tells the filters of a drop point from all others; partitions have no such number."""
+    return -1 - zlib.crc32(f"{side} {name}".encode()) // 2
+
+
+def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
+    """A uniform 64-bit number that depends on the row's identity alone."""
+    # The salt makes the decisions of two drop points on the same identity independent.
+    return F.xxhash64(F.lit(zlib.crc32(point.name.encode())), *[rows[column] for column in point.id])

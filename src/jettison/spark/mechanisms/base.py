@@ -1,0 +1,33 @@
+"""What a kind of setting must offer to be executed by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame
+
+from jettison.spark.drop_point import DropPoint
+
+
+class Mechanism(Protocol):
+    """Compiles one kind of setting into native columns, once; afterwards only the plan changes.
+
+    The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, inside the subquery
+    that reads the plan; `decision` runs on every row and finds the fields ready.
+    """
+
+    schema: str
+    """The setting's fields inside the plan's JSON, as the DDL of a struct."""
+
+    def plan_fields(self, setting: Column, now_us: Column) -> Mapping[str, Column]:
+        """What the decision needs, computed from the setting and the batch's time in microseconds."""
+        ...
+
+    def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
+        """Whether a row is kept, and its weight if it is.
+
+        `plan` is a struct of the fields above, null where no plan is valid: the decision must then come out true or
+        null and the weight 1 or null, both of which the guard reads as "keep".
+        """
+        ...
