@@ -28,7 +28,7 @@ def run(settings: RunSettings) -> Report:
                 hint="install jettison[reproduce]",
             )
         )
-    runs = Runs(associations=20, orders=2, seed=settings.seed) if settings.quick else Runs(100, 50, settings.seed)
+    runs = Runs(associations=25, orders=4, seed=settings.seed) if settings.quick else Runs(100, 50, settings.seed)
     few = Runs(runs.associations, min(runs.orders, 5), settings.seed)
     sections: list[Section] = []
     claims: list[Claim] = []
@@ -43,9 +43,9 @@ def run(settings: RunSettings) -> Report:
     for experiment in EXPERIMENTS:
         section, judged, _ = experiment.run(runs)
         add([section], judged, experiment.title)
-    section, judged = run_phases(streams=4 if settings.quick else 20, seed=settings.seed)
+    section, judged = run_phases(streams=9 if settings.quick else 20, seed=settings.seed)
     add([section], judged, section.title)
-    app_sections, judged = run_application(rows=100_000 if settings.quick else 500_000, seed=settings.seed)
+    app_sections, judged = run_application(settings.seed)
     add(app_sections, judged, "Figure 11, simulated")
     for part in (run_corrections, run_utility):
         section, judged = part(few)

@@ -14,11 +14,15 @@ from jettison.sim.load.workload import Stream
 BOUND_MS = 32.0
 
 
-def run_application(rows: int, seed: int) -> tuple[list[Section], list[Claim]]:
+ROWS = 500_000
+"""As in the paper. Straw-Man's wait grows with the stream, so a shorter one would flatter it."""
+
+
+def run_application(seed: int) -> tuple[list[Section], list[Claim]]:
     """The tweet-like stream always, the real one where it is at hand."""
-    cases = {"tweet-like": tweet_like_stream(rows, seed)}
+    cases = {"tweet-like": tweet_like_stream(ROWS, seed)}
     if (path := real_tweets()) is not None:
-        cases["real tweets"] = tweet_stream(path, rows)
+        cases["real tweets"] = tweet_stream(path, ROWS)
     sections, claims = [], []
     for name, stream in cases.items():
         section, judged = _run(name, stream, seed)
@@ -43,7 +47,7 @@ def _run(source: str, stream: Stream, seed: int) -> tuple[Section, list[Claim]]:
     mark = "fig11-" + source.replace(" ", "-")
     claims = [
         Claim(f"{mark}-las", f"LAS is close to Full Knowledge ({source}): wait over its wait",
-              "extremely close", waits[LAS] / known, at_most=1.5, config=config),
+              "extremely close", waits[LAS] / known, at_most=1.1, config=config),
         Claim(f"{mark}-straw-man", f"Straw-Man waits at least ten times longer ({source}): wait over Full Knowledge's",
               "an order of magnitude", waits[STRAW_MAN] / known, at_least=10.0, config=config),
         Claim(f"{mark}-straw-man-50", f"Straw-Man waits 50 times longer or more ({source})",
