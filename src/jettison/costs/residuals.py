@@ -41,12 +41,12 @@ class Residuals:
     _estimated: list[float] = field(default_factory=lambda: [0.0, 0.0])
     _real: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
-    def learn(self, estimate: float, cost: float, *, known: bool) -> None:
-        """A row that was estimated, before any factor, at `estimate` did cost `cost`."""
-        if estimate <= 0.0:
+    def learn(self, estimate: float, cost: float, *, known: bool, rows: int = 1) -> None:
+        """Rows that were estimated, before any factor, at `estimate` together did cost `cost`."""
+        if estimate <= 0.0 or rows <= 0:
             return
-        remembered = 1.0 - 1.0 / self.memory_rows
-        self._rows[known] = self._rows[known] * remembered + 1.0
+        remembered = (1.0 - 1.0 / self.memory_rows) ** rows
+        self._rows[known] = self._rows[known] * remembered + rows
         self._estimated[known] = self._estimated[known] * remembered + estimate
         self._real[known] = self._real[known] * remembered + cost
 
