@@ -17,6 +17,7 @@ from jettison.status import Status
 
 if TYPE_CHECKING:
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
+    from jettison.spark.load_aware import load_aware
     from jettison.spark.shedder import Shedder
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ _ON_SPARK = {
     "Shedder": "jettison.spark.shedder",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
+    "load_aware": "jettison.spark.load_aware",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -43,6 +45,7 @@ __all__ = [
     "UniformDrop",
     "avg",
     "count",
+    "load_aware",
     "stddev",
     "sum",
     "variance",
