@@ -29,6 +29,8 @@ AGE_AIM = 0.9
 """Share of the bound that the oldest row may have waited when its task starts."""
 GROWTH = 1.1
 """By how much a task's work may grow from batch to batch while rows come early enough."""
+RESERVE = 0.05
+"""Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
 """Share of the bound by which rows may start later than expected before what is left is decided anew."""
 FIRST_ROWS = 32
@@ -201,7 +203,7 @@ class PartitionShedder:
         estimates = self._costs.estimate_cells(cells)
         costs = estimates.cost * np.where(estimates.known, residuals.factor(known=True), residuals.factor(known=False))
         arrivals_s = self._arrivals(rows, now_s)
-        slack_s = np.maximum(bound_s - (now_s - arrivals_s), STARVATION * bound_s)
+        slack_s = np.maximum((1.0 - RESERVE) * bound_s - (now_s - arrivals_s), STARVATION * bound_s)
         work_s = self._work(now_s - arrivals_s)
         values = None if self._settings.value is None else _numbers(rows[self._settings.value])
         kept = keep_most(costs, np.minimum(slack_s, work_s), values)
