@@ -253,12 +253,19 @@ class PartitionShedder:
         waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
         for rows, time_s, expected_s in zip(chunk.sizes, chunk.times_s, estimated_s, strict=True):
             self._memory.granularity.learn(rows, time_s, expected_s)
-        for known in (False, True):
-            mine = chunk.known[done] == known
-            self._memory.residuals.learn(
-                float(chunk.estimates[done][mine].sum()), float(costs[mine].sum()), known=known, rows=int(mine.sum())
-            )
         self._costs.learn_cells(chunk.cells[:, done], costs)
+        # Known keys are judged by the estimate that the next rows will get: it has just moved towards their costs, and
+        # a factor against the old one would correct the same error twice.
+        after = self._costs.estimate_cells(chunk.cells[:, done]).cost
+        known = chunk.known[done]
+        residuals = self._memory.residuals
+        residuals.learn(float(after[known].sum()), float(costs[known].sum()), known=True, rows=int(known.sum()))
+        residuals.learn(
+            float(chunk.estimates[done][~known].sum()),
+            float(costs[~known].sum()),
+            known=False,
+            rows=int((~known).sum()),
+        )
         report = self._report
         report.costs.learn_cells(chunk.cells[:, done], costs)
         report.rows_kept += chunk.handed
