@@ -45,6 +45,19 @@ def keep_most(costs: FloatArray, latest_starts: FloatArray, values: FloatArray |
     return _drop_dearest(np.flatnonzero(kept), costs, latest_starts, weights)
 
 
+def keep_in_turn(costs: FloatArray, latest_starts: FloatArray) -> NDArray[np.bool_]:
+    """Rows to keep when each is judged as it comes, by the work before it alone: the paper's CHECK for single rows.
+
+    >>> keep_in_turn(np.array([1.0, 9.0, 1.0, 1.0]), np.array([3.0, 3.0, 3.0, 3.0])).tolist()
+    [True, True, False, False]
+    """
+    kept, work = [], 0.0
+    for cost, latest in zip(costs.tolist(), latest_starts.tolist(), strict=True):
+        kept.append(work <= latest)
+        work += cost if kept[-1] else 0.0
+    return np.array(kept, dtype=bool)
+
+
 def _drop_dearest(
     rows: NDArray[np.intp], costs: FloatArray, latest_starts: FloatArray, weights: FloatArray
 ) -> NDArray[np.bool_]:

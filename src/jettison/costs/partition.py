@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jettison.costs.fewest import keep_most
+from jettison.costs.fewest import keep_in_turn, keep_most
 from jettison.costs.granularity import Granularity
 from jettison.costs.hashing import Cells, fingerprints
 from jettison.costs.report import TOP_KEYS, TaskReport
@@ -55,6 +56,10 @@ class PartitionSettings:
         Column with the utility of a row; without it all rows are worth the same.
     lookahead_rows
         Rows that are read ahead, so that a dear row is dropped before cheap ones that come after it.
+    rule
+        "fewest" drops the costliest rows; "in turn" is the paper's CHECK, which judges a row by the queue alone.
+    learn
+        False keeps the costs as they were given.
     """
 
     key: str
@@ -62,6 +67,8 @@ class PartitionSettings:
     arrival: str | None = None
     value: str | None = None
     lookahead_rows: int = 50_000
+    rule: Literal["fewest", "in turn"] = "fewest"
+    learn: bool = True
 
 
 @dataclass(slots=True)
@@ -151,7 +158,7 @@ class PartitionShedder:
                     chunk, kept = self._decide(left)
                 left = None
                 for piece in self._slices(kept):
-                    if self._behind(chunk) > BEHIND * self._settings.bound_s:
+                    if self._settings.learn and self._behind(chunk) > BEHIND * self._settings.bound_s:
                         left = kept.slice(chunk.handed)
                         break
                     started, suspended = self._clock(), self._suspended_s
@@ -205,8 +212,11 @@ class PartitionShedder:
         arrivals_s = self._arrivals(rows, now_s)
         slack_s = np.maximum((1.0 - RESERVE) * bound_s - (now_s - arrivals_s), STARVATION * bound_s)
         work_s = self._work(now_s - arrivals_s)
-        values = None if self._settings.value is None else _numbers(rows[self._settings.value])
-        kept = keep_most(costs, np.minimum(slack_s, work_s), values)
+        if self._settings.rule == "in turn":
+            kept = keep_in_turn(costs, slack_s)
+        else:
+            values = None if self._settings.value is None else _numbers(rows[self._settings.value])
+            kept = keep_most(costs, np.minimum(slack_s, work_s), values)
         self._work_ends_s = now_s + work_s
         chunk = _Chunk(
             keys.filter(pa.array(kept)),
@@ -253,6 +263,20 @@ class PartitionShedder:
         waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
         for rows, time_s, expected_s in zip(chunk.sizes, chunk.times_s, estimated_s, strict=True):
             self._memory.granularity.learn(rows, time_s, expected_s)
+        if self._settings.learn:
+            self._correct(chunk, costs)
+        report = self._report
+        report.costs.learn_cells(chunk.cells[:, done], costs)
+        report.rows_kept += chunk.handed
+        report.busy_s += float(times_s.sum())
+        report.wait_s += float(waits_s.sum())
+        report.longest_wait_s = max(report.longest_wait_s, float(waits_s.max()))
+        report.rows_over += int((waits_s > self._settings.bound_s).sum())
+        report.add_keys(_dearest_keys(chunk.keys.slice(0, chunk.handed), costs))
+
+    def _correct(self, chunk: _Chunk, costs: FloatArray) -> None:
+        """Move estimates and margin towards what the rows cost."""
+        done = slice(0, chunk.handed)
         self._costs.learn_cells(chunk.cells[:, done], costs)
         # Known keys are judged by the estimate that the next rows will get: it has just moved towards their costs, and
         # a factor against the old one would correct the same error twice.
@@ -266,14 +290,6 @@ class PartitionShedder:
             known=False,
             rows=int((~known).sum()),
         )
-        report = self._report
-        report.costs.learn_cells(chunk.cells[:, done], costs)
-        report.rows_kept += chunk.handed
-        report.busy_s += float(times_s.sum())
-        report.wait_s += float(waits_s.sum())
-        report.longest_wait_s = max(report.longest_wait_s, float(waits_s.max()))
-        report.rows_over += int((waits_s > self._settings.bound_s).sum())
-        report.add_keys(_dearest_keys(chunk.keys.slice(0, chunk.handed), costs))
 
 
 def _gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:

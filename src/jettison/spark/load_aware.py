@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Literal
 
 from pyspark import Accumulator
 from pyspark.accumulators import AccumulatorParam
@@ -42,6 +42,8 @@ def load_aware(
     checkpoint: str | Path | None = None,
     lookahead_rows: int = 50_000,
     sketch: tuple[int, int] = (2, 2048),
+    rule: Literal["fewest", "in turn"] = "fewest",
+    learn: bool = True,
 ) -> LoadAware:
     """Wrap a function for `mapInArrow` so that the queuing latency of the rows it gets stays under `latency`.
 
@@ -70,16 +72,22 @@ def load_aware(
         Rows of a partition that are read before deciding on them.
     sketch
         Rows and columns of the sketch of costs.
+    rule
+        `"fewest"`, or `"in turn"` for the paper's CHECK, which never looks at the cost of the row that it judges.
+    learn
+        False keeps to the costs that the checkpoint holds, whatever rows really cost.
     """
     if not callable(fn):
         raise InvalidInput(explain("`fn` must be a function of an iterator of record batches", repr(fn)))
+    if rule not in ("fewest", "in turn"):
+        raise InvalidSetting(explain("`rule` must be 'fewest' or 'in turn'", repr(rule)))
     if lookahead_rows < 1:
         raise InvalidSetting(explain("`lookahead_rows` must be positive", str(lookahead_rows)))
     spark = SparkSession.getActiveSession()
     if spark is None or not hasattr(spark, "sparkContext"):
         raise Unsupported("`load_aware` needs an active Spark session with a SparkContext, to collect what is learned.")
     folder = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint) / "jettison" / "costs"
-    settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows)
+    settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
     return LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=1))
 
 
@@ -125,7 +133,7 @@ class LoadAware:
 
     def _lay_down(self) -> None:
         try:
-            if self._book.tell(self._reports.value):
+            if self._settings.learn and self._book.tell(self._reports.value):
                 self._folder.replace(_FILE, self._book.encode())
         except Exception:  # executors go on with the costs that they have
             _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
