@@ -136,6 +136,32 @@ def test_work_is_trimmed_until_the_oldest_rows_come_early_enough() -> None:
     assert busy_s / span_s > 0.5
 
 
+def test_rows_are_taken_in_order_of_arrival() -> None:
+    world = World(bound_s=10.0)
+    result, _ = world.run([world.batch(["cheap"] * 4, ages_s=[1.0, 3.0, 0.0, 2.0])])
+    assert result["row"].to_pylist() == [1, 3, 0, 2]
+
+
+def test_the_papers_check_keeps_dear_rows_and_drops_what_comes_after() -> None:
+    kept = {}
+    for rule in ("in turn", "fewest"):
+        world = World(bound_s=1.0)
+        world.settings = PartitionSettings("key", 1.0, "at", rule=rule)
+        world.teach()
+        world.memory.work_s = 1.0
+        kept[rule] = world.run([world.batch(mixed(1000))])[1].rows_kept
+    assert kept["fewest"] > 2 * kept["in turn"]
+
+
+def test_costs_that_are_given_stay_as_they_are() -> None:
+    world = World(bound_s=1.0)
+    world.settings = PartitionSettings("key", 1.0, "at", rule="in turn", learn=False)
+    world.costs.learn(fingerprints(["mean"]), [0.001])
+    _, report = world.run([world.batch(["dear"] * 500)])  # taken for cheap ones
+    assert report.rows_kept == 500
+    assert world.costs.rows_learned == 1.0
+
+
 def test_where_every_row_comes_too_late_some_work_is_still_done() -> None:
     world = World(bound_s=1.0)
     world.teach()

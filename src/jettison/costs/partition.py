@@ -109,7 +109,7 @@ class PartitionShedder:
     """Runs a user's function over a partition with the rows that can start in time, and learns what they cost.
 
     Rows are dropped before the function sees them: as few as possible, the costliest first (`keep_most`). Kept rows
-    stay in their order. The function gets slices of Arrow batches instead of whole ones, as small as timing them
+    come in order of arrival, or in their own where it is not known. The function gets slices of Arrow batches instead of whole ones, as small as timing them
     allows (`Granularity`).
 
     Parameters
@@ -171,12 +171,21 @@ class PartitionShedder:
     def _tables(self, batches: Batches) -> Iterator[pa.Table]:
         """Rows to be decided on together. Before anything is known of costs, only a few."""
         for parts in _gathered(batches, self._settings.lookahead_rows):
-            rows = pa.Table.from_batches(parts)
+            rows = self._oldest_first(pa.Table.from_batches(parts))
             if self._costs.rows_learned == 0.0:
                 yield rows.slice(0, FIRST_ROWS)
                 rows = rows.slice(FIRST_ROWS)
             if rows.num_rows:
                 yield rows
+
+    def _oldest_first(self, rows: pa.Table) -> pa.Table:
+        """Rows in order of arrival: a partition put together from several files has none of its own."""
+        if self._settings.arrival is None:
+            return rows
+        arrivals_s = self._arrivals(rows, self._clock())
+        if (np.diff(arrivals_s) >= 0.0).all():
+            return rows
+        return rows.take(pa.array(np.argsort(arrivals_s, kind="stable")))
 
     def _slices(self, kept: pa.Table) -> Batches:
         for batch in kept.to_batches():

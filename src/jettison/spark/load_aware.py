@@ -27,6 +27,8 @@ from jettison.storage import Folder
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
 _FILE = "costs.json"
+HASH_SEED = 1
+"""Of every sketch, so that costs learned in one run fit the next."""
 
 _MEMORIES: dict[str, WorkerMemory] = {}
 """Of this worker process, by wrapper: Spark reuses its Python workers from task to task."""
@@ -88,7 +90,7 @@ def load_aware(
         raise Unsupported("`load_aware` needs an active Spark session with a SparkContext, to collect what is learned.")
     folder = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint) / "jettison" / "costs"
     settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
-    return LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=1))
+    return LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=HASH_SEED))
 
 
 class LoadAware:
