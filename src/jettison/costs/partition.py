@@ -109,8 +109,8 @@ class PartitionShedder:
     """Runs a user's function over a partition with the rows that can start in time, and learns what they cost.
 
     Rows are dropped before the function sees them: as few as possible, the costliest first (`keep_most`). Kept rows
-    come in order of arrival, or in their own where it is not known. The function gets slices of Arrow batches instead of whole ones, as small as timing them
-    allows (`Granularity`).
+    come in order of arrival, or in their own where it is not known. The function gets slices of Arrow batches instead
+    of whole ones, as small as timing them allows (`Granularity`).
 
     Parameters
     ----------
