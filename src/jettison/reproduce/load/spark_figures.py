@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,7 +115,7 @@ def held_on(spark: SparkSession, seconds: float, seed: int) -> tuple[float, floa
 
 def _plot(outcomes: dict[str, SparkOutcome], offsets_s: FloatArray) -> Figure:
     edges = np.linspace(0, len(offsets_s), 41).astype(int)
-    parts = [slice(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [slice(first, last) for first, last in itertools.pairwise(edges)]
     return series_plot(
         [float(offsets_s[part.start]) for part in parts],
         {name: [1e3 * one.mean_wait_s(part) for part in parts] for name, one in outcomes.items()},
