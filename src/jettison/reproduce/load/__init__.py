@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from jettison import java
 from jettison.errors import Unsupported, explain
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.load.application import run_application
@@ -18,7 +19,7 @@ from jettison.sim.load.compiled import HAVE_COMPILER
 
 
 def run(settings: RunSettings) -> Report:
-    """Figures 4 to 9 and 11 in the simulator, and what was corrected and added."""
+    """Figures 4 to 9 and 11 in the simulator, what was corrected and added, and figures 10 and 11 on Spark."""
     if not HAVE_COMPILER:
         raise Unsupported(
             explain(
@@ -52,5 +53,10 @@ def run(settings: RunSettings) -> Report:
         add([section], judged, section.title)
     section, judged = run_speed(settings.seed)
     add([section], judged, section.title)
+    if problem := java.java_problem():
+        raise Unsupported(problem)
+    from jettison.reproduce.load.spark_part import run_spark  # needs pyspark, which the simulator does not
+
+    run_spark(add, quick=settings.quick, seed=settings.seed)
     command = f"jettison reproduce load{' --quick' if settings.quick else ''} --seed {settings.seed}"
     return Report("load", "Load-aware shedding", command, sections, claims)

@@ -101,12 +101,12 @@ def run_spark_application(spark: SparkSession, seconds: float, seed: int) -> tup
     ]  # fmt: skip
 
 
-def held_on(spark: SparkSession, seconds: float, seed: int) -> tuple[float, float]:
-    """Mean wait over the bound, and share of rows dropped, of ours at half as many rows again as fit."""
+def held_on(spark: SparkSession, cores: int, seconds: float, seed: int) -> tuple[float, float]:
+    """Mean wait over the bound, and share of rows dropped, of ours at half as many rows again as the cores can take."""
     stream = phased_stream(StreamSettings(), SEVEN_PHASES[:1], 20_000, seed)
-    rows = int(1.5 * CORES * seconds / stream.mean_cost_ms * 1e3)
+    rows = int(1.5 * cores * seconds / stream.mean_cost_ms * 1e3)
     costs_us: IntArray = np.round(stream.costs_ms[:rows] * 1e3).astype(np.int64)
-    offsets_s = stream.arrivals_ms[:rows] / 1e3 / CORES / 1.5
+    offsets_s = stream.arrivals_ms[:rows] / 1e3 / cores / 1.5
     with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
         feed = Feed(Path(scratch) / "in", stream.keys[:rows], costs_us, offsets_s)
         outcome = run_on_spark(spark, feed, Way(), BOUND_S, Path(scratch))
