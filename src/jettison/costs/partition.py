@@ -135,14 +135,13 @@ class PartitionShedder:
         clock: Callable[[], float],
     ) -> None:
         self._settings, self._costs, self._memory, self._report, self._clock = settings, costs, memory, report, clock
-        self._started_s = 0.0
+        self._started_s: float | None = None
         self._suspended_s = 0.0
         self._work_ends_s: float | None = None
 
     def run(self, function: ArrowFunction, batches: Batches) -> Batches:
         """The function's results for the rows kept."""
         self._report.tasks += 1
-        self._started_s = self._clock()
         for result in function(self._feed(batches)):
             paused = self._clock()
             yield result
@@ -255,6 +254,8 @@ class PartitionShedder:
 
     def _arrivals(self, rows: pa.Table, now_s: float) -> FloatArray:
         if self._settings.arrival is None:
+            # The wait starts with the first rows that came from upstream, not with the task that waited for them.
+            self._started_s = now_s if self._started_s is None else self._started_s
             return np.full(rows.num_rows, self._started_s)
         micros = rows[self._settings.arrival].combine_chunks().cast(pa.timestamp("us", "UTC"), safe=False)
         seconds = micros.cast(pa.int64()).fill_null(round(now_s * 1e6)).to_numpy(zero_copy_only=False) / 1e6
