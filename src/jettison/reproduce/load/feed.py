@@ -18,6 +18,7 @@ from jettison.sim.load.workload import IntArray
 SCHEMA = "row LONG, key LONG, cost_us LONG, at TIMESTAMP"
 RESULT = "row LONG, started DOUBLE"
 _TICK_S = 0.1
+_WARM_UP_FILES = 8
 
 
 def busy_wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,20 +68,26 @@ class Feed:
         """When each row was due, in seconds since the epoch."""
         return self.started_s + self.offsets_s
 
+    def warm_up(self) -> None:
+        """Land some rows before the start, numbered below zero: with them a query's workers come up."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for number in range(_WARM_UP_FILES):
+            few = np.arange(20)
+            self._write(f"warm-up-{number}", few - 1000, few % 5, np.full(20, 200), np.full(20, time.time()))
+
     def land(self, first: int, last: int, number: int) -> None:
         """One file of rows; a reader never sees a part of it."""
-        at = np.round(self.arrivals_s()[first:last] * 1e6).astype(np.int64)
-        rows = pa.table(
-            {
-                "row": pa.array(np.arange(first, last)),
-                "key": pa.array(self.keys[first:last]),
-                "cost_us": pa.array(self.costs_us[first:last]),
-                "at": pa.array(at, pa.timestamp("us", "UTC")),
-            }
+        part = slice(first, last)
+        self._write(
+            f"{number:06d}", np.arange(first, last), self.keys[part], self.costs_us[part], self.arrivals_s()[part]
         )
-        hidden = self.folder / f".{number:06d}.parquet"
-        pq.write_table(rows, hidden)
-        hidden.rename(self.folder / f"{number:06d}.parquet")
+
+    def _write(self, name: str, rows: IntArray, keys: IntArray, costs_us: IntArray, arrivals_s: FloatArray) -> None:
+        at = pa.array(np.round(arrivals_s * 1e6).astype(np.int64), pa.timestamp("us", "UTC"))
+        columns = {"row": pa.array(rows), "key": pa.array(keys), "cost_us": pa.array(costs_us), "at": at}
+        hidden = self.folder / f".{name}.parquet"
+        pq.write_table(pa.table(columns), hidden)
+        hidden.rename(self.folder / f"{name}.parquet")
 
     def _run(self) -> None:
         first, number = 0, 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
@@ -86,7 +87,7 @@ class SparkOutcome:
 
 
 def run_on_spark(spark: SparkSession, feed: Feed, way: Way | None, bound_s: float, folder: Path) -> SparkOutcome:
-    """Start the query, then the stream; end when all of it is processed."""
+    """Start the query, run some rows through it so that its workers are up, then the stream; end when all is processed."""
     checkpoint = folder / "checkpoint"
     checkpoint.mkdir(parents=True)
     feed.folder.mkdir(parents=True, exist_ok=True)
@@ -113,6 +114,8 @@ def run_on_spark(spark: SparkSession, feed: Feed, way: Way | None, bound_s: floa
         .start()
     )
     try:
+        feed.warm_up()
+        query.processAllAvailable()
         feed.start()
         feed.join()
         query.processAllAvailable()
@@ -132,6 +135,7 @@ def _teach(checkpoint: Path, way: Way) -> None:
 
 def _outcome(feed: Feed, out: Path, status: CostStatus | None) -> SparkOutcome:
     results = pq.read_table(out, columns=["row", "started"])
+    results = results.filter(pc.greater_equal(results["row"], 0))
     numbers, started = results["row"].to_numpy(), results["started"].to_numpy()
     kept, waits = np.zeros(len(feed.keys), dtype=bool), np.zeros(len(feed.keys))
     kept[numbers] = True
