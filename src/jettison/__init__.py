@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jettison.sifter.space import Attribute
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
     from jettison.spark.count_windows import count_windows
+    from jettison.spark.load_aware import load_aware
     from jettison.spark.network import Network
     from jettison.spark.shedder import Shedder
     from jettison.stats import Budget, PointStats, Stats
@@ -57,6 +58,7 @@ _HOME = {
     "count": "jettison.spark.aggregates",
     "count_windows": "jettison.spark.count_windows",
     "interpolate": "jettison.windows.interpolate",
+    "load_aware": "jettison.spark.load_aware",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -89,6 +91,7 @@ __all__ = [
     "count",
     "count_windows",
     "interpolate",
+    "load_aware",
     "stddev",
     "sum",
     "variance",
