@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from jettison.errors import InvalidSetting, Unsupported, explain
+import yaml
+
+from jettison.errors import InvalidSetting, explain
 from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 
@@ -58,11 +59,6 @@ def load(path: Path) -> Pipeline:
     if path.suffix == ".json":
         document = json.loads(text)
     else:
-        try:
-            yaml = importlib.import_module("yaml")
-        except ModuleNotFoundError:
-            hint = "install pyyaml, or write the pipeline as JSON"
-            raise Unsupported(explain("PyYAML to read a YAML file", f"none, for {path.name}", hint=hint)) from None
         document = yaml.safe_load(text)
     if not isinstance(document, dict):
         raise InvalidSetting(explain("a pipeline file with `inputs`, `boxes` and `outputs`", repr(document)[:60]))
