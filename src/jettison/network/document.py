@@ -56,10 +56,7 @@ class Pipeline:
 def load(path: Path) -> Pipeline:
     """Read a pipeline from YAML or JSON."""
     text = path.read_text()
-    if path.suffix == ".json":
-        document = json.loads(text)
-    else:
-        document = yaml.safe_load(text)
+    document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     if not isinstance(document, dict):
         raise InvalidSetting(explain("a pipeline file with `inputs`, `boxes` and `outputs`", repr(document)[:60]))
     return parse(document)

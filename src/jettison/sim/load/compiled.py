@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-try:
-    import numba
-except ImportError:
-    numba = None
-
-HAVE_COMPILER = numba is not None
+HAVE_COMPILER = importlib.util.find_spec("numba") is not None
 """Whether five thousand runs are a matter of seconds."""
 
 
 def compiled(function: Function) -> Function:
     """The function, compiled on first use if that is possible."""
-    if numba is None:
+    if not HAVE_COMPILER:
         return function
-    fast: Function = numba.njit(cache=True, nogil=True)(function)
-    return fast
+    import numba  # only here: it takes a second to import
+
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))
