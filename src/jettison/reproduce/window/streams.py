@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 import jettison as jt
 from jettison.bench.streams import Variant, run_once
@@ -108,15 +109,27 @@ def cpu_s(spark: SparkSession, folder: Path, variant: Variant, repetitions: int 
 def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop | None) -> Variant:
     """A query in append mode over all there is; `policy` None leaves Jettison out altogether."""
 
-    def variant(folder: Path) -> Callable[[], object]:
-        if policy is None:
-            writer = build(None).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-            return writer.option("checkpointLocation", str(folder)).start
-        shedder = jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 20)
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        shedder = None if policy is None else _shedder(folder, policy)
         writer = build(shedder).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-        return lambda: shedder.start(writer)
+
+        def run() -> StreamingQuery:
+            if shedder is None:
+                query = writer.option("checkpointLocation", str(folder)).start()
+                query.awaitTermination()
+                return query
+            query = shedder.start(writer)
+            query.awaitTermination()
+            shedder.await_books()  # or they would be written into a folder that is being removed
+            return query
+
+        return run
 
     return variant
+
+
+def _shedder(folder: Path, policy: WindowDrop) -> jt.Shedder:
+    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 20)
 
 
 def guarded(shedder: jt.Shedder | None, rows: DataFrame) -> DataFrame:

@@ -144,6 +144,7 @@ def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     with _only_batches_with_rows(spark):
         query = shedder.start(both.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True))
         query.awaitTermination()
+    shedder.await_books()
     _read_ledger(shedder.ledger, branch, outcome)
     return outcome
 
