@@ -129,7 +129,7 @@ def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop
 
 
 def _shedder(folder: Path, policy: WindowDrop) -> jt.Shedder:
-    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 20)
+    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 17)
 
 
 def guarded(shedder: jt.Shedder | None, rows: DataFrame) -> DataFrame:
