@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import jettison as jt
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 
 KEYS = ("a", "b", "c")
+START = 1_767_225_600
 
 
 @pytest.fixture
@@ -39,7 +41,9 @@ def stream(
             key = KEYS[(number * 7 + number // 5) % 3]
             by_key[key].append(float(number))
             lines.append(json.dumps({"key": key, "number": number}))
-        (folder / f"{file:03d}.json").write_text("\n".join(reversed(lines)) + "\n")  # order is ours to restore
+        path = folder / f"{file:03d}.json"
+        path.write_text("\n".join(reversed(lines)) + "\n")  # order within a batch is ours to restore
+        os.utime(path, (START + file, START + file))  # files are taken in the order of their age
     rows = spark.readStream.schema("key string, number long").option("maxFilesPerTrigger", 1).json(str(folder))
     return rows, by_key
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import random
 import time
 from datetime import UTC, datetime
@@ -110,6 +111,7 @@ class Seconds:
         ]
         temporary = self.folder / f".{self.files:03d}"
         temporary.write_text("\n".join(lines) + "\n")
+        os.utime(temporary, (START + self.files, START + self.files))  # files are taken in the order of their age
         temporary.rename(self.folder / f"{self.files:03d}.json")
         self.files += 1
 

@@ -116,5 +116,6 @@ def _needed(
 
     shares = (0.0, 0.6) if settings.quick else (0.0, 0.3, 0.6, 0.9)
     repetitions = 1 if settings.quick else 3
+    streams.cpu_s(spark, folder, variant(0.5))  # warm up
     load = straight_line({s: streams.cpu_s(spark, folder, variant(s), repetitions) for s in shares})
     return [required_share(load, x, most=highest_share(_GAP)) for x in excess]

@@ -122,7 +122,8 @@ def _measure(
 ) -> tuple[Lines, dict[tuple[str, float], float]]:
     shares = (0.0, 0.9) if settings.quick else (0.0, 0.3, 0.6, 0.9)
     repetitions = 1 if settings.quick else 3
-    streams.cpu_s(spark, folder, variant(places[0], 0.5))  # warm up
+    for place in places:
+        streams.cpu_s(spark, folder, variant(place, 0.5))  # warm up
     points = {}
     for place in places:
         for share in shares:

@@ -25,7 +25,7 @@ from jettison.windows.needs import Pipeline
 TUPLE_US = 1000
 """One tuple a millisecond: a window of n tuples is n milliseconds long."""
 START_US = 1_767_225_600_000_000
-_BYTES_PER_MS = 400_000  # text that SHA-256 takes about a millisecond of CPU for
+_BYTES_PER_MS = 900_000  # text that SHA-256 takes about a millisecond of CPU for, where the processor helps
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,15 @@ def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop
     """A query in append mode over all there is; `policy` None leaves Jettison out altogether."""
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
-        shedder = None
-        if policy is not None:
-            shedder = jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 20)
+        shedder = None if policy is None else _shedder(folder, policy)
         writer = build(shedder).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
         return to_end(writer if shedder else writer.option("checkpointLocation", str(folder)), shedder)
 
     return variant
+
+
+def _shedder(folder: Path, policy: WindowDrop) -> jt.Shedder:
+    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 17)
 
 
 def guarded(shedder: jt.Shedder | None, rows: DataFrame) -> DataFrame:

@@ -8,6 +8,7 @@ are missing must be exactly those of windows that the ledger says were dropped.
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -144,6 +145,7 @@ def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     with _only_batches_with_rows(spark):
         query = shedder.start(both.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True))
         query.awaitTermination()
+    shedder.await_books()
     _read_ledger(shedder.ledger, branch, outcome)
     return outcome
 
@@ -200,7 +202,9 @@ def _land(case: Case, folder: Path) -> None:
             number = batch * case.rows_per_batch + i
             time = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
             lines.append(json.dumps({"g": f"g{chance.randrange(case.groups)}", "value": number, "at": time}))
-        (folder / f"{batch:03d}.json").write_text("\n".join(lines) + "\n")
+        path = folder / f"{batch:03d}.json"
+        path.write_text("\n".join(lines) + "\n")
+        os.utime(path, (_START_MS / 1000 + batch,) * 2)  # files are taken in the order of their age
 
 
 def _read_ledger(ledger: jt.Ledger, branch: Branch, outcome: Outcome) -> None:
