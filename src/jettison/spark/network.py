@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import MapType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from jettison.durations import Duration
 from jettison.errors import InvalidSetting, MissingColumn, explain
@@ -32,6 +32,7 @@ from jettison.spark.shedder import Shedder
 Sink = Callable[[DataFrame, int], None]
 BoxFunction = Callable[..., DataFrame]
 _OTHER_WEIGHT = "jt_weight_right"
+_ROW = "jt_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,17 +300,21 @@ def _union(*streams: DataFrame) -> DataFrame:
 def _computed_once(rows: DataFrame, id: Sequence[str]) -> DataFrame:
     """`rows` behind an exchange that is the same in every branch that reads it, so that all but the first reuse it.
 
-    Left alone, the optimizer would drop the columns that a branch does not read before the exchange, and move its filters
-    there: different exchanges, each computing the shared part again. The condition stops both. It looks as if it
-    needed every column, and is non-deterministic in the optimizer's eyes; but its first half is always true, so the
-    second is never evaluated.
+    Left alone, the optimizer makes the exchanges differ, and each computes the shared part again: it drops the columns that
+    a branch does not read before the exchange, moves its filters there, and renames columns on one side of a join. So
+    the columns travel as one, and a condition needs all of it and is non-deterministic in the optimizer's eyes. Its
+    first half is always true, so the second is never evaluated.
     """
-    columns = [
-        F.size(F.col(field.name)) if isinstance(field.dataType, MapType) else F.col(field.name)
-        for field in rows.schema.fields
-    ]
-    needed = (F.spark_partition_id() >= -1) | (F.hash(*columns) == 0)
-    return rows.repartition(*[F.col(column) for column in id]).where(needed)
+    packed = rows.select(F.struct("*").alias(_ROW)).repartition(*[F.col(f"{_ROW}.{column}") for column in id])
+    whole = F.size(F.array(_ROW)) if _holds_map(rows.schema) else F.hash(_ROW)
+    return packed.where((F.spark_partition_id() >= -1) | (whole == 0)).select(f"{_ROW}.*")
+
+
+def _holds_map(kind: DataType) -> bool:
+    """Whether a type is or contains a map, which Spark does not hash."""
+    if isinstance(kind, StructType):
+        return any(_holds_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _holds_map(kind.elementType))
 
 
 def _side_by_side(frames: Mapping[str, DataFrame]) -> DataFrame:
