@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from jettison import plan_file
 from jettison.durations import Duration
 from jettison.errors import InvalidSetting, MissingColumn, explain
 from jettison.network.graph import Arc, Box, Input, Output, QueryGraph, arc_into
@@ -33,6 +34,7 @@ Sink = Callable[[DataFrame, int], None]
 BoxFunction = Callable[..., DataFrame]
 _OTHER_WEIGHT = "jt_weight_right"
 _ROW = "jt_row"
+_PLAN_BYTES_PER_POINT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +216,12 @@ class Network:
         """
         graph = self.graph
         policy = NetworkDrop(graph, semantic=semantic, column=self._value, admission=admission)
-        self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, **shedder)
         names = [location.name for location in policy.model.locations]
+        if not names:
+            hint = "say `weighted=True` of aggregates that use `jt_weight`"
+            raise InvalidSetting(explain("a place where rows may be dropped", "none in this network", hint=hint))
+        size = max(plan_file.DEFAULT_SIZE, _PLAN_BYTES_PER_POINT * (len(names) + 1))
+        self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, **{"plan_size": size, **shedder})
         spark = next(iter(self._rows.values())).sparkSession
         self.shedder.read_plan_together(spark, names, group="network")
         frames = self.compiled(graph, set(names), self.shedder)
