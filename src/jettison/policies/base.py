@@ -34,3 +34,12 @@ class WeighsLoad(Protocol):
         `plan` is the one that the batch ran under; `None` where it kept everything.
         """
         ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A policy that keeps what it knows of the data current."""
+
+    def learn(self, stats: Stats) -> None:
+        """Take note of a batch whose counts are exact; plans made from now on may differ."""
+        ...

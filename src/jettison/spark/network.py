@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,6 +29,9 @@ from jettison.policies.network_drop import NetworkDrop
 from jettison.spark import validate
 from jettison.spark.guard import WEIGHT
 from jettison.spark.shedder import Shedder
+
+if TYPE_CHECKING:
+    from jettison.spark.calibrate import BoxCost
 
 Sink = Callable[[DataFrame, int], None]
 BoxFunction = Callable[..., DataFrame]
@@ -190,6 +193,12 @@ class Network:
             box = self._boxes[name]
             most = 1.0 if box.kind in ("filter", "union") else selectivity
             self._boxes[name] = replace(box, cost=cost, selectivity=min(selectivity, most))
+
+    def calibrate(self, sample: Mapping[str, DataFrame], *, repetitions: int = 5) -> dict[str, BoxCost]:
+        """Measure every box over a batch sample of each input and plan with the results; see `calibrate.calibrate`."""
+        from jettison.spark.calibrate import calibrate
+
+        return calibrate(self, sample, repetitions=repetitions)
 
     def start(
         self,
