@@ -124,7 +124,8 @@ class Pilot:
         self._previous_start_s: float | None = None
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
-        self.tally = Tally(protected)
+        expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
+        self.tally = Tally(protected, expected)
         self.controller, self.plan = self._restore()
         self._last_version = self.plan.version - 1
 

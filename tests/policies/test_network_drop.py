@@ -7,7 +7,7 @@ from jettison.network.evaluate import evaluate
 from jettison.policies.checks import check_deterministic, check_round_trips_through_json
 from jettison.policies.network_drop import NetworkDrop
 from jettison.stats import Budget, PointStats, Stats
-from network.networks import figure_6, random_network
+from network.networks import figure_4, figure_6, random_network
 
 NOTHING = Stats(0, 0.0, 1.0)
 
@@ -71,6 +71,12 @@ def test_it_learns_selectivities_from_counts_behind_splits() -> None:
         policy.learn(Stats(batch, 0.0, 1.0, points))
     assert policy.graph.boxes["parse"].selectivity == pytest.approx(0.4, rel=0.06)
     assert policy.model.full_load == pytest.approx(100 + 0.4 * 1000, rel=0.06) != before
+
+
+def test_it_knows_which_part_of_the_input_reaches_a_drop_point() -> None:
+    policy = NetworkDrop(figure_4())
+    shares = {location.name: policy.input_share(location.name) for location in policy.model.locations}
+    assert shares == pytest.approx({"i1": 1 / 3, "i2": 2 / 3, "b1__b2": 1 / 6, "b1__b4": 1 / 6})
 
 
 def test_it_does_not_chase_noise() -> None:

@@ -35,6 +35,10 @@ class WeighsLoad(Protocol):
         """
         ...
 
+    def input_share(self, point: str) -> float:
+        """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
+        ...
+
 
 @runtime_checkable
 class Learns(Protocol):

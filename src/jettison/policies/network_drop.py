@@ -77,6 +77,11 @@ class NetworkDrop:
         share = 1.0 if plan is None else min(1.0, self.load_share(plan))
         return replace(stats, points={"network": PointStats(seen, round(seen * share), exact=False)})
 
+    def input_share(self, point: str) -> float:
+        """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
+        total = sum(input.rate for input in self.graph.inputs.values())
+        return sum(location.rate for location in self.model.locations if location.name == point) / max(total, 1e-12)
+
     def learn(self, stats: Stats) -> None:
         """Follow the selectivities: what reached the drop points behind a split against what was expected there.
 
@@ -134,10 +139,12 @@ class NetworkDrop:
         seen = [stats.points[name].seen if name in stats.points else 0 for name in self.graph.inputs]
         if not all(seen):
             return self._nominal()
-        return self._rounded(seen)
+        rounded = self._rounded(seen)
+        return self._nominal() if rounded == self._rounded([i.rate for i in self.graph.inputs.values()]) else rounded
 
     def _nominal(self) -> tuple[float, ...]:
-        return self._rounded([input.rate for input in self.graph.inputs.values()])
+        total = sum(input.rate for input in self.graph.inputs.values())
+        return tuple(input.rate / max(total, 1e-12) for input in self.graph.inputs.values())
 
     def _rounded(self, amounts: list[float] | list[int]) -> tuple[float, ...]:
         whole = sum(amounts)
