@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from jettison.control import Controller, ControlSettings
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies.base import ContinuingPolicy, Policy, WeighsLoad
+from jettison.policies.base import ContinuingPolicy, Learns, Policy, WeighsLoad
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
@@ -126,7 +126,8 @@ class Pilot:
         self._newest_us = -(2**63)
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
-        self.tally = Tally(protected)
+        expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
+        self.tally = Tally(protected, expected)
         self.controller, self.plan = self._restore()
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
@@ -302,6 +303,8 @@ class Pilot:
         in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
         with self._lock:
             self.tally.exact(report, stats, in_force)
+            if isinstance(self._policy, Learns) and all(point.exact for point in stats.points.values()):
+                self._policy.learn(stats)
             latency_s = self.tally.latency_of(report.batch_id)
         self.ledger.batch(stats, latency_s=latency_s)
 

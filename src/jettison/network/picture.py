@@ -38,24 +38,30 @@ def draw(graph: QueryGraph, path: Path, *, semantic: bool = False) -> None:
     from matplotlib.figure import Figure  # takes a while to import, and only pictures need it
 
     places = _places(graph)
-    width = 2.2 * (1 + max(x for x, _ in places.values()))
-    height = 0.9 * (1 + max(y for _, y in places.values()))
+    width = 1.9 * (1 + max(x for x, _ in places.values()))
+    height = 0.8 * (1 + max(y for _, y in places.values()))
     figure = Figure(figsize=(max(width, 4.0), max(height, 2.0)))
     axes = figure.subplots()
     coefficients = load_coefficients(graph)
     for stream in (*graph.inputs, *graph.boxes):
         for arc in graph.readers(stream):
-            axes.annotate(
-                "", places[arc.target], places[stream], arrowprops={"arrowstyle": "-|>", "color": "0.5", "shrinkB": 28}
-            )
+            far = places[arc.target][0] - places[stream][0] > 1.5  # around the boxes in between
+            bent = {"connectionstyle": "arc3,rad=-0.3"} if far else {}
+            arrow = {"arrowstyle": "-|>", "color": "0.5", "shrinkA": 24, "shrinkB": 30, **bent}
+            axes.annotate("", places[arc.target], places[stream], arrowprops=arrow, annotation_clip=False)
     for name, place in places.items():
         _draw_node(axes, graph, name, place, coefficients)
     for location in drop_model(graph, semantic=semantic).locations:
-        at, to = places[location.stream], places.get(location.target or "", places[location.stream])
-        middle = (at[0] + 0.42 + 0.12 * (to[0] - at[0]), at[1] + 0.35 * (to[1] - at[1]))
-        axes.plot(*middle, marker="v", color="tab:red", markersize=7)
+        (x, y), part = places[location.stream], 0.55
+        if location.target is None:
+            x += 0.33  # just behind the input, whoever reads it
+        else:
+            to = places[location.target]
+            x, y = x + part * (to[0] - x), y + part * (to[1] - y)
+        axes.plot(x, y, marker="v", color="tab:red", markersize=7, zorder=3)
     axes.set_axis_off()
-    axes.margins(0.12)
+    axes.set_xlim(-0.5, 0.5 + max(x for x, _ in places.values()))
+    axes.set_ylim(0.5 + max(y for _, y in places.values()), -0.5)  # the first input on top
     figure.savefig(path, bbox_inches="tight", dpi=120)
 
 

@@ -55,3 +55,16 @@ class WeighsLoad(Protocol):
         `plan` is the one that the batch ran under; `None` where it kept everything.
         """
         ...
+
+    def input_share(self, point: str) -> float:
+        """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A policy that keeps what it knows of the data current."""
+
+    def learn(self, stats: Stats) -> None:
+        """Take note of a batch whose counts are exact; plans made from now on may differ."""
+        ...

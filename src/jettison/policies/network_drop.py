@@ -11,7 +11,7 @@ import numpy as np
 from jettison.network.admission import ADMISSIONS, admitted, input_loads
 from jettison.network.candidates import drop_model
 from jettison.network.drop_model import DropModel, Vector
-from jettison.network.evaluate import evaluate
+from jettison.network.evaluate import evaluate, flows
 from jettison.network.graph import QueryGraph
 from jettison.network.optimum import Frontier, frontier
 from jettison.network.plans import drop_plan
@@ -20,6 +20,9 @@ from jettison.settings import RandomDrop, Setting
 from jettison.stats import Budget, PointStats, Stats
 
 _GRID = 0.05  # proportions of the inputs are rounded to this before plans are made for them
+
+_LEARNING = 0.3  # of a deviation, on the logarithmic scale, that one batch corrects
+_ENOUGH_ROWS = 100  # that must have reached a split before its count says anything
 
 
 class NetworkDrop:
@@ -74,6 +77,37 @@ class NetworkDrop:
         share = 1.0 if plan is None else min(1.0, self.load_share(plan))
         return replace(stats, points={"network": PointStats(seen, round(seen * share), exact=False)})
 
+    def input_share(self, point: str) -> float:
+        """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
+        total = sum(input.rate for input in self.graph.inputs.values())
+        return sum(location.rate for location in self.model.locations if location.name == point) / max(total, 1e-12)
+
+    def learn(self, stats: Stats) -> None:
+        """Follow the selectivities: what reached the drop points behind a split against what was expected there.
+
+        The box before the split takes the whole correction, a part of it with every batch. Filters whose passing values are
+        known are left alone: their selectivity follows from the values.
+        """
+        seen = {name: point.seen for name, point in stats.points.items()}
+        if not all(seen.get(name) for name in self.graph.inputs):
+            return
+        keep = {name: point.kept / point.seen if point.seen else 1.0 for name, point in stats.points.items()}
+        rates = {name: float(seen[name]) for name in self.graph.inputs}
+        changed = False
+        for box in list(self.graph.boxes.values()):
+            arcs = [arc for arc in self.graph.readers(box.name) if seen.get(arc.name)]
+            if not arcs or box.passes is not None or seen[arcs[0].name] < _ENOUGH_ROWS:
+                continue
+            now = flows(_at_rates(self.graph, rates), {**keep, arcs[0].name: 1.0})
+            expected = float(now.arcs[arcs[0]].sum())
+            if expected > 0 and abs(seen[arcs[0].name] / expected - 1.0) > _GRID:
+                factor = (seen[arcs[0].name] / expected) ** _LEARNING
+                self.graph = _with_selectivity(self.graph, box.name, box.selectivity * factor)
+                changed = True
+        if changed:
+            self._planners.cache_clear()
+            self.model = self._planners(self._nominal()).model
+
     def load_share(self, plan: DropPlan) -> float:
         """Share of the network's load that is expected under a plan."""
         keep = {name: setting.keep_fraction for name, setting in plan.points.items()}
@@ -105,14 +139,25 @@ class NetworkDrop:
         seen = [stats.points[name].seen if name in stats.points else 0 for name in self.graph.inputs]
         if not all(seen):
             return self._nominal()
-        return self._rounded(seen)
+        rounded = self._rounded(seen)
+        return self._nominal() if rounded == self._rounded([i.rate for i in self.graph.inputs.values()]) else rounded
 
     def _nominal(self) -> tuple[float, ...]:
-        return self._rounded([input.rate for input in self.graph.inputs.values()])
+        total = sum(input.rate for input in self.graph.inputs.values())
+        return tuple(input.rate / max(total, 1e-12) for input in self.graph.inputs.values())
 
     def _rounded(self, amounts: list[float] | list[int]) -> tuple[float, ...]:
         whole = sum(amounts)
         return tuple(max(_GRID / 5, round(amount / whole / _GRID) * _GRID) for amount in amounts)
+
+
+def _with_selectivity(graph: QueryGraph, name: str, selectivity: float) -> QueryGraph:
+    box = graph.boxes[name]
+    most = 1.0 if box.kind in ("filter", "union") else selectivity
+    boxes = {**graph.boxes, name: replace(box, selectivity=min(selectivity, most))}
+    return QueryGraph(
+        graph.inputs.values(), boxes.values(), graph.outputs.values(), integral_values=graph.integral_values
+    )
 
 
 def _at_rates(graph: QueryGraph, rates: Mapping[str, float]) -> QueryGraph:

@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import MapType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from jettison import plan_file
 from jettison.durations import Duration
 from jettison.errors import InvalidSetting, MissingColumn, explain
 from jettison.network.graph import Arc, Box, Input, Output, QueryGraph, arc_into
@@ -29,9 +30,14 @@ from jettison.spark import validate
 from jettison.spark.guard import WEIGHT
 from jettison.spark.shedder import Shedder
 
+if TYPE_CHECKING:
+    from jettison.spark.calibrate import BoxCost
+
 Sink = Callable[[DataFrame, int], None]
 BoxFunction = Callable[..., DataFrame]
 _OTHER_WEIGHT = "jt_weight_right"
+_ROW = "jt_row"
+_PLAN_BYTES_PER_POINT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +194,12 @@ class Network:
             most = 1.0 if box.kind in ("filter", "union") else selectivity
             self._boxes[name] = replace(box, cost=cost, selectivity=min(selectivity, most))
 
+    def calibrate(self, sample: Mapping[str, DataFrame], *, repetitions: int = 5) -> dict[str, BoxCost]:
+        """Measure every box over a batch sample of each input and plan with the results; see `calibrate.calibrate`."""
+        from jettison.spark.calibrate import calibrate
+
+        return calibrate(self, sample, repetitions=repetitions)
+
     def start(
         self,
         *,
@@ -213,8 +225,12 @@ class Network:
         """
         graph = self.graph
         policy = NetworkDrop(graph, semantic=semantic, column=self._value, admission=admission)
-        self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, **shedder)
         names = [location.name for location in policy.model.locations]
+        if not names:
+            hint = "say `weighted=True` of aggregates that use `jt_weight`"
+            raise InvalidSetting(explain("a place where rows may be dropped", "none in this network", hint=hint))
+        size = max(plan_file.DEFAULT_SIZE, _PLAN_BYTES_PER_POINT * (len(names) + 1))
+        self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, **{"plan_size": size, **shedder})
         spark = next(iter(self._rows.values())).sparkSession
         self.shedder.read_plan_together(spark, names, group="network")
         frames = self.compiled(graph, set(names), self.shedder)
@@ -299,17 +315,21 @@ def _union(*streams: DataFrame) -> DataFrame:
 def _computed_once(rows: DataFrame, id: Sequence[str]) -> DataFrame:
     """`rows` behind an exchange that is the same in every branch that reads it, so that all but the first reuse it.
 
-    Left alone, the optimizer would drop the columns that a branch does not read before the exchange, and move its filters
-    there: different exchanges, each computing the shared part again. The condition stops both. It looks as if it
-    needed every column, and is non-deterministic in the optimizer's eyes; but its first half is always true, so the
-    second is never evaluated.
+    Left alone, the optimizer makes the exchanges differ, and each computes the shared part again: it drops the columns that
+    a branch does not read before the exchange, moves its filters there, and renames columns on one side of a join. So
+    the columns travel as one, and a condition needs all of it and is non-deterministic in the optimizer's eyes. Its
+    first half is always true, so the second is never evaluated.
     """
-    columns = [
-        F.size(F.col(field.name)) if isinstance(field.dataType, MapType) else F.col(field.name)
-        for field in rows.schema.fields
-    ]
-    needed = (F.spark_partition_id() >= -1) | (F.hash(*columns) == 0)
-    return rows.repartition(*[F.col(column) for column in id]).where(needed)
+    packed = rows.select(F.struct("*").alias(_ROW)).repartition(*[F.col(f"{_ROW}.{column}") for column in id])
+    whole = F.size(F.array(_ROW)) if _holds_map(rows.schema) else F.hash(_ROW)
+    return packed.where((F.spark_partition_id() >= -1) | (whole == 0)).select(f"{_ROW}.*")
+
+
+def _holds_map(kind: DataType) -> bool:
+    """Whether a type is or contains a map, which Spark does not hash."""
+    if isinstance(kind, StructType):
+        return any(_holds_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _holds_map(kind.elementType))
 
 
 def _side_by_side(frames: Mapping[str, DataFrame]) -> DataFrame:

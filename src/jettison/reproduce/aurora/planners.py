@@ -46,14 +46,17 @@ def gaps(seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
 
 
 def times(seed: int) -> tuple[float, float, int, int]:
-    """Best seconds to plan a network of 1,000 boxes and 100 outputs, milliseconds to look a plan up; boxes, units."""
+    """CPU seconds to plan a network of 1,000 boxes and 100 outputs, milliseconds to look a plan up; boxes, units.
+
+    CPU time, because this may run beside other work; both are done by one thread.
+    """
     graph = random_network(seed * 1000 + 900, splits=60, shape=_LARGE)
     plan_s = []
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         model = drop_model(graph)
         planner = frontier(model)
-        plan_s.append(time.perf_counter() - started)
+        plan_s.append(time.process_time() - started)
     lookup_s = []
     for share in np.linspace(0.1, 0.99, 50):
         started = time.perf_counter()
@@ -90,7 +93,12 @@ def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
     config = {"boxes": boxes, "outputs": _LARGE.queries, "units": units, "seed": settings.seed}
     claims += [
         Claim(
-            "planner-seconds", f"plans for {boxes} boxes and 100 outputs in under 1 s", "", plan_s, 1.0, config=config
+            "planner-seconds",
+            f"plans for {boxes} boxes and 100 outputs in 1 s of CPU time",
+            "",
+            plan_s,
+            1.0,
+            config=config,
         ),
         Claim("lookup-ms", "looks a plan up in under 1 ms", "", lookup_ms, 1.0, config=config),
     ]
