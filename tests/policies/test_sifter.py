@@ -95,7 +95,7 @@ def test_bytes_for_sources_hold_the_same_filter():
 
 def test_a_hundred_regions_fit_the_plan_file():
     plan = sifter(regions=100).plan(Stats(0, 1e9, 1.0, {"orders": PointStats(1, 1)}), Budget(0.5, 0.1, 3.0, "load"))
-    assert len(plan_file.encode(plan, valid_until_ms=0)) == plan_file.DEFAULT_SIZE
+    assert len(plan_file.encode(plan, valid_until_us=0)) == plan_file.DEFAULT_SIZE
 
 
 def test_with_many_attributes_fewer_regions_go_into_the_plan_than_to_sources():

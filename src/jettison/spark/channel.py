@@ -87,8 +87,10 @@ class Channel:
         version = _part(plan_file.VERSION).try_cast("bigint")
         valid = self._text(spark).where(_valid()).observe(metric, F.max(version).alias("version"))
         plan = F.from_json(_after(plan_file.BODY_START), f"points struct<`{point}`: {mechanism.schema}>")
-        fields = mechanism.plan_fields(plan["points"][point], _now_us())
-        return valid.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
+        # A column of its own: inside the functions of arrays the text would be parsed anew for every element.
+        parsed = valid.select("value", plan.alias("plan"))
+        fields = mechanism.plan_fields(F.col("plan")["points"][point], _now_us())
+        return parsed.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
