@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from jettison.bench import overhead, pure, sharing, sifter
+from jettison.bench import overhead, pure, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, explain
 from jettison.spark.session import local_session
@@ -29,6 +29,7 @@ ON_SPARK: Mapping[str, OnSpark] = {
 PURE: Mapping[str, Callable[[], list[Result]]] = {
     "controller": pure.controller,
     "coverage": pure.coverage,
+    "sifter": sifter_pure.sifter,
 }
 
 

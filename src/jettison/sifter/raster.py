@@ -24,8 +24,8 @@ MOST_CELLS = 2**20
 
 # A backend that cannot make its tables as deep as the fullest bucket uses finer buckets, between the first and the
 # last inner cut only, and takes no more cuts in one of them than this.
-ZOOMED_BUCKETS = 2**12
-ZOOMED_MOST_CUTS = 2
+ZOOMED_BUCKETS = 2**11
+ZOOMED_MOST_CUTS = 3
 
 Ints = NDArray[np.int32]
 

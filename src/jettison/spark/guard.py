@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
+from jettison.spark.mechanisms.base import WithHelpers
 
 WEIGHT = "jt_weight"
 PLAN = "jt_plan"
@@ -24,7 +25,11 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     micro-batch, and a mechanism uses several of its fields.
     """
     seen = rows if point.observed else _marked_seen(rows, point)
-    seen = seen.withColumn(PLAN, plan)
+    seen = seen.withColumn(PLAN, computed_once(plan))
+    helpers = mechanism.helpers(seen, F.col(PLAN)) if isinstance(mechanism, WithHelpers) else []
+    for columns in helpers:
+        seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
+    passing = [PLAN, *(name for columns in helpers for name in columns)]
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
@@ -34,13 +39,22 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         weight = F.col(WEIGHT) * weight
     if point.dry_run:
         unweighted = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep).withColumn(WEIGHT, unweighted).drop(PLAN)
+        return _observe_both(seen, point, keep).withColumn(WEIGHT, unweighted).drop(*passing)
     if point.observed:
-        return _observe_both(seen, point, keep).where(keep).withColumn(WEIGHT, weight).drop(PLAN)
-    kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight).drop(PLAN)
+        return _observe_both(seen, point, keep).where(keep).withColumn(WEIGHT, weight).drop(*passing)
+    kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight).drop(*passing)
     if point.arrival:
         kept = kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *_arrivals(point.arrival))
     return kept
+
+
+def computed_once(column: Column) -> Column:
+    """The same values, in a form that the optimizer does not copy to every place where the column is used.
+
+    Filters are pushed below projections, with the projected expressions put in place of their names: the subquery
+    would be planned, and a helper computed, once for every use. It leaves alone what is not deterministic.
+    """
+    return F.when(F.spark_partition_id() >= 0, column)
 
 
 def _observe_both(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:

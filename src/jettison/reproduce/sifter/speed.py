@@ -175,10 +175,10 @@ def _solve(qos: Floats, rows: Floats) -> None:
 
 
 def _best_ms(run: Callable[[], object], repetitions: int) -> float:
-    """The fastest of several runs: what the machine can do when nothing else interferes."""
+    """The fastest of several runs, in time of the processor: what one core does when nothing else interferes."""
     times = []
     for _ in range(repetitions):
-        started = time.perf_counter()
+        started = time.process_time()
         run()
-        times.append(1e3 * (time.perf_counter() - started))
+        times.append(1e3 * (time.process_time() - started))
     return min(times)

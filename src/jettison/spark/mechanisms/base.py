@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import Column, DataFrame
 
@@ -33,4 +33,13 @@ class Mechanism(Protocol):
         `plan` is a struct of the fields above, null where no plan is valid: the decision must then come out true or
         null and the weight 1 or null, both of which the guard reads as "keep".
         """
+        ...
+
+
+@runtime_checkable
+class WithHelpers(Protocol):
+    """A mechanism that computes columns first, each once a row, because its decision uses them several times."""
+
+    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
+        """Helper columns, step by step: a step may use the columns of those before it. They are dropped again."""
         ...
