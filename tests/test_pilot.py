@@ -103,7 +103,7 @@ class FilePublisher(FakePublisher):
         self.folder, self.size = folder, size
 
     def publish(self, plan):
-        self.folder.replace("plan", plan_file.encode(plan, valid_until_ms=10**13, size=self.size))
+        self.folder.replace("plan", plan_file.encode(plan, valid_until_us=10**16, size=self.size))
         super().publish(plan)
 
     def published(self):

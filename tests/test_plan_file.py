@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jettison import plan_file
 from jettison.errors import DamagedPlan, PlanTooLarge
 from jettison.plan import DropPlan
-from jettison.plan_file import CHECKSUM_DIGITS, decode, encode
+from jettison.plan_file import decode, encode
 from jettison.settings import RandomDrop
 
 PLAN = DropPlan(7, {"rides": RandomDrop(0.25, 0.05, 3.0)}, "4 times more rows arrive than can be processed")
@@ -34,33 +34,34 @@ def harmless(content: bytes) -> bool:
 
 
 @given(plans, st.integers(min_value=0, max_value=2**62))
-def test_any_plan_fills_the_file_exactly_and_comes_back_equal(plan, valid_until_ms):
-    content = encode(plan, valid_until_ms=valid_until_ms, size=8192)
+def test_any_plan_fills_the_file_exactly_and_comes_back_equal(plan, valid_until_us):
+    content = encode(plan, valid_until_us=valid_until_us, size=8192)
     assert len(content) == 8192
     assert content.isascii()
     assert decode(content) == plan
 
 
 def test_the_usual_size_is_the_default():
-    assert len(encode(PLAN, valid_until_ms=0)) == plan_file.DEFAULT_SIZE
+    assert len(encode(PLAN, valid_until_us=0)) == plan_file.DEFAULT_SIZE
 
 
-def test_checksum_and_lease_lie_where_the_query_reads_them():
-    content = encode(PLAN, valid_until_ms=1_700_000_000_123, size=512).rstrip(b" ")
-    checksum, blank, body = content[:CHECKSUM_DIGITS], content[CHECKSUM_DIGITS:][:1], content[CHECKSUM_DIGITS + 1 :]
-    assert (int(checksum), blank) == (zlib.crc32(body), b" ")
-    assert json.loads(body)["valid_until_ms"] == 1_700_000_000_123
+def test_checksum_lease_and_version_lie_where_the_query_reads_them():
+    content = encode(PLAN, valid_until_us=1_700_000_000_123_456, size=512).rstrip(b" ")
+    assert int(content[plan_file.CHECKSUM]) == zlib.crc32(content[plan_file.CHECKED_START :])
+    assert int(content[plan_file.VALID_UNTIL_US]) == 1_700_000_000_123_456
+    assert int(content[plan_file.VERSION]) == 7
+    assert json.loads(content[plan_file.BODY_START :])["points"].keys() == {"rides"}
 
 
 def test_a_plan_may_fill_the_file_to_the_last_byte_but_not_beyond():
-    needed = len(encode(PLAN, valid_until_ms=5, size=4096).rstrip())
-    assert decode(encode(PLAN, valid_until_ms=5, size=needed)) == PLAN
+    needed = len(encode(PLAN, valid_until_us=5, size=4096).rstrip())
+    assert decode(encode(PLAN, valid_until_us=5, size=needed)) == PLAN
     with pytest.raises(PlanTooLarge, match=r"plan version 7.*Hint: raise `plan_size`"):
-        encode(PLAN, valid_until_ms=5, size=needed - 1)
+        encode(PLAN, valid_until_us=5, size=needed - 1)
 
 
 def test_any_single_byte_replaced_by_any_other_is_noticed_or_harmless():
-    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
     assert content.endswith(b" "), "the padding is to be covered too"
     for position, old in enumerate(content):
         for new in range(256):
@@ -70,8 +71,8 @@ def test_any_single_byte_replaced_by_any_other_is_noticed_or_harmless():
 
 
 def test_a_changed_byte_of_checksum_or_body_is_always_noticed():
-    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
-    for position in set(range(len(content.rstrip()))) - {CHECKSUM_DIGITS}:
+    content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
+    for position in set(range(len(content.rstrip()))) - {plan_file.CHECKSUM.stop}:
         for bit in range(8):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
@@ -80,14 +81,14 @@ def test_a_changed_byte_of_checksum_or_body_is_always_noticed():
 
 
 def test_any_single_byte_removed_or_doubled_is_noticed_or_harmless():
-    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
     for position in range(len(content)):
         assert harmless(content[:position] + content[position + 1 :]), f"byte {position} removed"
         assert harmless(content[: position + 1] + content[position:]), f"byte {position} doubled"
 
 
 def test_a_file_cut_anywhere_in_its_text_is_noticed():
-    content = encode(PLAN, valid_until_ms=1_700_000_000_000, size=256)
+    content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
     for length in range(len(content.rstrip())):
         with pytest.raises(DamagedPlan):
             decode(content[:length])

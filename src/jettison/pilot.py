@@ -118,6 +118,7 @@ class Pilot:
         self._dry_run = dry_run
         self._lock = threading.RLock()
         self._stopped = threading.Event()
+        self._closed = threading.Event()
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
@@ -166,6 +167,12 @@ class Pilot:
             self.ledger.stop(time.time(), faults=dict(self.faults), **facts)
         except Exception as error:
             self._fault("ledger", f"{type(error).__name__}: {error}")
+        finally:
+            self._closed.set()
+
+    def await_close(self, timeout_s: float) -> bool:
+        """Wait until `close` has finished the books; false if that takes longer."""
+        return self._closed.wait(timeout_s)
 
     def _step(self, stats: Stats) -> None:
         # A batch's duration belongs to the rows that were really processed.

@@ -7,7 +7,6 @@ shows what the controller remembers.
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -57,8 +56,7 @@ def main(master: str, folder: Path, *, finish: bool) -> None:
         query.awaitTermination()
     query.processAllAvailable()
     query.stop()
-    while not list(shedder.ledger.records("stop")):
-        time.sleep(0.05)
+    assert shedder.await_books()
     print(shedder.status(), flush=True)
     spark.stop()
 

@@ -22,6 +22,7 @@ class Interface:
 
     def __init__(self) -> None:
         self.executions: list[dict[str, Any]] = []
+        self.listed = 0
         interface = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -42,7 +43,9 @@ class Interface:
         last = path.rsplit("/", 1)[1]
         if last == "sql":
             offset, length = int(query["offset"][0]), int(query["length"][0])
-            return [{k: v for k, v in e.items() if k != "nodes"} for e in self.executions][offset : offset + length]
+            page = [{k: v for k, v in e.items() if k != "nodes"} for e in self.executions][offset : offset + length]
+            self.listed += len(page)
+            return page
         return next(execution for execution in self.executions if str(execution["id"]) == last)
 
     def ran(self, id: int, batch: int, seen: int, kept: int, *, run: str = "r", status: str = "COMPLETED") -> None:
@@ -69,8 +72,8 @@ def interface() -> Iterator[Interface]:
     subject.server.server_close()
 
 
-def counts(interface: Interface) -> FilterCounts:
-    return FilterCounts(interface.url, "app")
+def counts(interface: Interface, run: str = "r") -> FilterCounts:
+    return FilterCounts(interface.url, "app", run, MARKS)
 
 
 def test_counts_are_those_of_the_batch_and_run_asked_for(interface: Interface) -> None:
@@ -78,8 +81,8 @@ def test_counts_are_those_of_the_batch_and_run_asked_for(interface: Interface) -
     interface.ran(1, batch=11, seen=20, kept=2)
     interface.ran(2, batch=1, seen=30, kept=3, run="other")
     interface.ran(3, batch=1, seen=1_234_567, kept=999, run="r2")
-    assert counts(interface).of_batch("r2", 1, MARKS) == {MARKS[0]: 1_234_567, MARKS[1]: 999}
-    assert counts(interface).of_batch("r", 1, MARKS) == {MARKS[0]: 10, MARKS[1]: 1}
+    assert counts(interface, "r2").of_batch(1) == {MARKS[0]: 1_234_567, MARKS[1]: 999}
+    assert counts(interface).of_batch(1) == {MARKS[0]: 10, MARKS[1]: 1}
 
 
 def test_forgotten_and_foreign_executions_do_not_hide_a_batch(interface: Interface) -> None:
@@ -87,19 +90,58 @@ def test_forgotten_and_foreign_executions_do_not_hide_a_batch(interface: Interfa
         interface.ran(id, batch=id, seen=0, kept=0, run="foreign")
     interface.ran(5_300, batch=7, seen=50, kept=5)
     subject = counts(interface)
-    assert subject.of_batch("r", 7, MARKS, patience_s=0) == {MARKS[0]: 50, MARKS[1]: 5}
+    assert subject.of_batch(7, patience_s=0) == {MARKS[0]: 50, MARKS[1]: 5}
     interface.ran(5_301, batch=8, seen=60, kept=6)
-    assert subject.of_batch("r", 8, MARKS, patience_s=0) == {MARKS[0]: 60, MARKS[1]: 6}
+    assert subject.of_batch(8, patience_s=0) == {MARKS[0]: 60, MARKS[1]: 6}
+    del interface.executions[:250]  # everything moves up
+    interface.ran(5_302, batch=9, seen=70, kept=7)
+    assert subject.of_batch(9, patience_s=0) == {MARKS[0]: 70, MARKS[1]: 7}
+    del interface.executions[:]  # and now our place is gone altogether
+    interface.ran(5_303, batch=10, seen=80, kept=8)
+    assert subject.of_batch(10, patience_s=0) == {MARKS[0]: 80, MARKS[1]: 8}
+
+
+def test_a_first_look_finds_batches_that_ended_long_ago(interface: Interface) -> None:
+    for id in range(100):
+        interface.ran(id, batch=id, seen=0, kept=0, run="foreign")
+    for batch in range(40):
+        interface.ran(100 + batch, batch=batch, seen=batch + 1, kept=1)
+    subject = counts(interface)
+    assert [subject.of_batch(batch, patience_s=0)[MARKS[0]] for batch in range(40)] == list(range(1, 41))
+
+
+def test_what_was_read_is_not_asked_for_again(interface: Interface) -> None:
+    for id in range(500):
+        interface.ran(id, batch=id, seen=0, kept=0, run="foreign")
+    interface.ran(500, batch=0, seen=0, kept=0)
+    subject = counts(interface)
+    subject.of_batch(0)
+    before = interface.listed
+    for batch in range(1, 21):
+        interface.ran(500 + batch, batch=batch, seen=batch, kept=batch)
+        subject.of_batch(batch)
+    assert interface.listed - before <= 2 * 20
+
+
+def test_an_execution_that_runs_on_holds_back_no_other(interface: Interface) -> None:
+    interface.ran(0, batch=0, seen=1, kept=1, run="slow", status="RUNNING")
+    subject = counts(interface)
+    for batch in range(40):
+        interface.ran(1 + batch, batch=batch, seen=batch, kept=batch)
+        assert subject.of_batch(batch, patience_s=0)[MARKS[0]] == batch
+    interface.executions[0]["status"] = "COMPLETED"
+    interface.ran(41, batch=40, seen=40, kept=40)
+    assert subject.of_batch(40, patience_s=0)[MARKS[0]] == 40
 
 
 def test_a_batch_that_the_interface_does_not_show_yet_is_waited_for(interface: Interface) -> None:
     threading.Timer(0.3, lambda: interface.ran(0, batch=0, seen=5, kept=5)).start()
-    assert counts(interface).of_batch("r", 0, MARKS)[MARKS[0]] == 5
+    assert counts(interface).of_batch(0)[MARKS[0]] == 5
 
 
 def test_counts_that_never_come_are_an_error_with_a_way_out(interface: Interface) -> None:
     interface.ran(0, batch=0, seen=5, kept=5, status="RUNNING")
     with pytest.raises(Unsupported, match=r"row counts of batch 0.*got 0 of 2.*Hint: pass accounting='observe'"):
-        counts(interface).of_batch("r", 0, MARKS, patience_s=0.1)
+        counts(interface).of_batch(0, patience_s=0.1)
     with pytest.raises(Unsupported, match="Hint: pass accounting='observe'"):
-        FilterCounts("http://127.0.0.1:9", "app").of_batch("r", 0, MARKS)
+        FilterCounts("http://127.0.0.1:9", "app", "r", MARKS).of_batch(0)

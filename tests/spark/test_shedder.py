@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison import plan_file
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError, MissingColumn, Unsupported
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
@@ -229,7 +230,8 @@ def test_threads_and_listener_end_with_the_query(spark, source, numbered, tmp_pa
     source.land(numbered(0, 10))
     query.processAllAvailable()
     query.stop()
-    assert settled(lambda: any(True for _ in shedder.ledger.records("stop")))
+    assert shedder.await_books()
+    assert [record["faults"] for record in shedder.ledger.records("stop")] == [{}]
     assert settled(lambda: not any(thread.is_alive() for thread in shedder._pilot._threads))  # type: ignore[union-attr]
 
 
@@ -306,6 +308,8 @@ class TestRefusals:
             shedder.start(source.stream().writeStream.format("noop"))
         with pytest.raises(InvalidSetting, match="no status before"):
             shedder.status()
+        with pytest.raises(InvalidSetting, match="no books before"):
+            shedder.await_books()
 
     def test_names(self, source, tmp_path: Path) -> None:
         shedder = self.shedder(tmp_path)
@@ -330,8 +334,8 @@ class TestRefusals:
             self.shedder(tmp_path, control={"hedroom": 0.9})
 
 
-def test_the_plan_on_file_is_plain_json_behind_its_checksum(source, tmp_path: Path) -> None:
+def test_the_plan_on_file_is_plain_json_behind_its_header(source, tmp_path: Path) -> None:
     shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c")
     shedder.guard(source.stream(), id="id")
     content = (tmp_path / "c" / "jettison" / "plan").read_text()
-    assert json.loads(content[11:])["version"] == 0
+    assert json.loads(content[plan_file.BODY_START :])["version"] == 0

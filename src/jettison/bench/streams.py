@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
@@ -44,15 +45,22 @@ class KeepShare:
         return DropPlan(0, {name: RandomDrop(self._keep_fraction) for name in stats.points}, cause="benchmark")
 
 
-Variant = Callable[[Path], Callable[[], object]]
-"""Builds a query with its checkpoint in the given folder and returns how to start it."""
+Variant = Callable[[Path], Callable[[], StreamingQuery]]
+"""Builds a query with its checkpoint in the given folder and returns how to run it to its end."""
 
 
 def plain(build: Callable[[], DataFrame]) -> Variant:
     """The query as it is."""
 
-    def variant(folder: Path) -> Callable[[], object]:
-        return _writer(build()).option("checkpointLocation", str(folder)).start
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        writer = _writer(build()).option("checkpointLocation", str(folder))
+
+        def run() -> StreamingQuery:
+            query = writer.start()
+            query.awaitTermination()
+            return query
+
+        return run
 
     return variant
 
@@ -67,10 +75,17 @@ def guarded(
 ) -> Variant:
     """The same query with a guard on its source."""
 
-    def variant(folder: Path) -> Callable[[], object]:
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
         shedder = jt.Shedder(latency=_BOUND, checkpoint=folder, policy=KeepShare(keep_fraction))
-        rows = shedder.guard(source(), id=id, arrival=arrival)
-        return lambda: shedder.start(_writer(query(rows)))
+        writer = _writer(query(shedder.guard(source(), id=id, arrival=arrival)))
+
+        def run() -> StreamingQuery:
+            query = shedder.start(writer)
+            query.awaitTermination()
+            shedder.await_books()  # or they would be written into a folder that is being removed
+            return query
+
+        return run
 
     return variant
 
@@ -83,7 +98,7 @@ def alternate(
     for repetition in range(repetitions + 1):
         names = list(variants)[:: 1 if repetition % 2 else -1]
         for name in names:
-            cost = _run(spark, folder / "run", variants[name])
+            cost = run_once(spark, folder / "run", variants[name])
             if repetition > 0:
                 costs[name].append(cost)
     return costs
@@ -99,17 +114,16 @@ def median(costs: list[Cost], measure: Callable[[Cost], float]) -> float:
     return statistics.median(map(measure, costs))
 
 
-def _run(spark: SparkSession, folder: Path, variant: Variant) -> Cost:
+def run_once(spark: SparkSession, folder: Path, variant: Variant) -> Cost:
+    """Run one variant to its end in a fresh folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    start = variant(folder)
-    before = _task_cpu_s(spark)
-    query = start()
-    query.awaitTermination()  # type: ignore[attr-defined]
-    batches = [p for p in query.recentProgress if p.numInputRows]  # type: ignore[attr-defined]
+    run = variant(folder)
+    before = task_cpu_s(spark)
+    batches = [p for p in run().recentProgress if p.numInputRows]
     seconds = [p.durationMs["triggerExecution"] / 1e3 for p in batches]
     rows = [p.numInputRows for p in batches]
     return Cost(
-        cpu_s=_task_cpu_s(spark) - before,
+        cpu_s=task_cpu_s(spark) - before,
         rows_per_s=sum(rows[1:]) / sum(seconds[1:]),  # the first batch compiles
         batch_s=statistics.median(seconds[1:]),
         rows=sum(rows),
@@ -120,7 +134,7 @@ def _writer(rows: DataFrame) -> DataStreamWriter:
     return rows.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
 
 
-def _task_cpu_s(spark: SparkSession) -> float:
+def task_cpu_s(spark: SparkSession) -> float:
     """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled."""
     context = spark.sparkContext
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"

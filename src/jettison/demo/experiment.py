@@ -95,6 +95,7 @@ def run_shed(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s
 
     run = _run("shed", folder, phases, lambda: shedder.start(writer), glance, watch)
     run.ledger = shedder.ledger
+    shedder.await_books()
     _with_kept_fractions(run)
     return run
 
@@ -190,11 +191,8 @@ def _batches(progress: Sequence[StreamingQueryProgress]) -> list[Batch]:
 
 
 def _with_kept_fractions(run: Run) -> None:
-    """Read from the ledger what each batch kept; its books close shortly after the query."""
+    """Read from the ledger what each batch kept."""
     assert run.ledger is not None
-    deadline = time.monotonic() + 15.0
-    while not any(True for _ in run.ledger.records("stop")) and time.monotonic() < deadline:
-        time.sleep(0.1)
     kept = {
         record["batch_id"]: record["points"]["rides"]["kept"] / max(record["points"]["rides"]["seen"], 1)
         for record in run.ledger.records("batch")

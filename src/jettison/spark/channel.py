@@ -46,8 +46,8 @@ class Channel:
 
     def publish(self, plan: DropPlan) -> None:
         """Replace the plan in force. Raises `PlanTooLarge` and leaves the old plan if the new one does not fit."""
-        valid_until_ms = int((time.time() + self.lease_s) * 1000)
-        self._folder.replace(PLAN_FILE, plan_file.encode(plan, valid_until_ms=valid_until_ms, size=self._size))
+        valid_until_us = int((time.time() + self.lease_s) * 1e6)
+        self._folder.replace(PLAN_FILE, plan_file.encode(plan, valid_until_us=valid_until_us, size=self._size))
 
     def prepare(self) -> None:
         """Make sure that a file of the right size is there: Spark looks at its length when the query is built."""
@@ -84,37 +84,46 @@ class Channel:
         Equal subqueries are executed once, however often they are used. The version that was read appears as
         `metric` among the query's observed metrics.
         """
-        version = F.max("version").alias("version")
-        valid = self._valid(self._parsed(spark, point, mechanism)).observe(metric, version)
-        fields = mechanism.plan_fields(F.col("points")[point], _now_us())
+        version = _part(plan_file.VERSION).try_cast("bigint")
+        valid = self._text(spark).where(_valid()).observe(metric, F.max(version).alias("version"))
+        plan = F.from_json(_after(plan_file.BODY_START), f"points struct<`{point}`: {mechanism.schema}>")
+        fields = mechanism.plan_fields(plan["points"][point], _now_us())
         return valid.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
         return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
 
-    def _parsed(self, spark: SparkSession, point: str, mechanism: Mechanism) -> DataFrame:
-        text = F.rtrim(F.col("value"))
-        start_of_body = F.lit(plan_file.CHECKSUM_DIGITS + 2)
-        body = F.substring(text, start_of_body, F.length(text))
-        checksum = F.substring(text, F.lit(1), F.lit(plan_file.CHECKSUM_DIGITS))
-        whole = F.crc32(body.cast("binary")) == checksum.try_cast("bigint")
-        schema = f"version bigint, valid_until_ms bigint, points struct<`{point}`: {mechanism.schema}>"
-        return self._text(spark).where(whole).select(F.from_json(body, schema).alias("plan")).select("plan.*")
 
-    def _valid(self, parsed: DataFrame) -> DataFrame:
-        return parsed.where(F.col("version").isNotNull() & (F.col("valid_until_ms") * 1000 > _now_us()))
+def _valid() -> Column:
+    """Whether the plan file is whole and its lease has not run out."""
+    checksum = _part(plan_file.CHECKSUM).try_cast("bigint")
+    whole = F.crc32(_after(plan_file.CHECKED_START).cast("binary")) == checksum
+    return whole & (_part(plan_file.VALID_UNTIL_US) > _now_text())
+
+
+def _now_text() -> Column:
+    """The batch's time in microseconds, as a text.
+
+    Spark writes numbers into the code that it generates, so that code with the time in it as a number is compiled
+    anew in every micro-batch, which takes longer than to read the plan. To texts the code only refers. The file's
+    times have as many digits, so that texts compare as the numbers do.
+    """
+    return F.unix_micros(F.current_timestamp()).cast("string")
 
 
 def _now_us() -> Column:
-    """The batch's time, as a number that the generated code does not spell out.
+    """The same as a number: joined with a part of the row, an empty one, the optimizer does not take it as a constant."""
+    return F.concat(_now_text(), F.left(F.col("value"), F.lit(0))).cast("bigint")
 
-    Spark writes a number into the code that it generates, so that code with the time in it is compiled anew in every
-    micro-batch, but only refers to a text. As a text joined with a part of the row, empty at that, the time is no
-    constant to the optimizer, and the code stays the same.
-    """
-    text = F.unix_micros(F.current_timestamp()).cast("string")
-    return F.concat(text, F.left(F.col("version").cast("string"), F.lit(0))).cast("bigint")
+
+def _part(place: slice) -> Column:
+    return F.substring(F.col("value"), F.lit(place.start + 1), F.lit(place.stop - place.start))
+
+
+def _after(start: int) -> Column:
+    text = F.rtrim(F.col("value"))
+    return F.substring(text, F.lit(start + 1), F.length(text))
 
 
 def version_read(observed: Mapping[str, Any], metric: str) -> int | None:

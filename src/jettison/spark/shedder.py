@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -188,6 +189,12 @@ class Shedder:
         """The query's ledger, to read while it runs or afterwards."""
         return Ledger(self._folder / "ledger")
 
+    def await_books(self, timeout: Duration = "30 seconds") -> bool:
+        """Wait until everything about a query that has ended is in the ledger; false if that takes too long."""
+        if self._pilot is None:
+            raise InvalidSetting("there are no books before `start`. Hint: call `shedder.start(writer)` first.")
+        return self._pilot.await_close(seconds(timeout, name="timeout"))
+
     def row_cap(self, peak_rows_per_s: float) -> int:
         """Rows a micro-batch should take at most, for the source's own cap such as `maxOffsetsPerTrigger`.
 
@@ -246,13 +253,13 @@ class Shedder:
         points = [point for point in self._points.values() if not point.observed]
         if not points or self._spark is None:
             return None
-        url = validate.web_interface(self._spark)
+        url, application = validate.web_interface(self._spark), self._spark.sparkContext.applicationId
         assert url is not None
-        counts = FilterCounts(url, self._spark.sparkContext.applicationId)
         marks = [mark for point in points for mark in (point.seen_mark, point.kept_mark)]
+        counts_of_run = functools.cache(lambda run_id: FilterCounts(url, application, run_id, marks))
 
         def of(report: BatchReport) -> dict[str, tuple[int, int]]:
-            found = counts.of_batch(report.run_id, report.batch_id, marks)
+            found = counts_of_run(report.run_id).of_batch(report.batch_id)
             return {point.name: (found[point.seen_mark], found[point.kept_mark]) for point in points}
 
         return of
