@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.spark.load_aware import LoadAware
-from jettison.storage import Folder
+from jettison.spark.load_aware import LoadAware, costs_folder
 
 OUT = "id long, key string, started double"
 
@@ -103,7 +102,7 @@ def test_costs_survive_a_restart_and_damage_is_no_disaster(spark: SparkSession, 
     second.close()
     assert second._book.version == first._book.version > 0
     assert second._book.costs.rows_learned == first._book.costs.rows_learned == 200
-    Folder(folder / "checkpoint" / "jettison" / "costs").replace("costs.json", b"rubbish")
+    costs_folder(folder / "checkpoint").replace("plan.json", b"rubbish")
     source.land(rows(200, 300))
     third = wrap(folder, latency="1 minute")
     run(third, source.stream(), folder)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-try:
-    import numba
-except ImportError:
-    numba = None
-
-HAVE_COMPILER = numba is not None
-"""Whether five thousand runs are a matter of seconds."""
+HAVE_COMPILER = importlib.util.find_spec("numba") is not None
+"""Whether five thousand runs are a matter of minutes."""
 
 
 def compiled(function: Function) -> Function:
     """The function, compiled on first use if that is possible."""
-    if numba is None:
+    if not HAVE_COMPILER:
         return function
+    numba: Any = importlib.import_module("numba")
     fast: Function = numba.njit(cache=True, nogil=True)(function)
     return fast
