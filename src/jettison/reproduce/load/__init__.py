@@ -29,6 +29,8 @@ def run(settings: RunSettings) -> Report:
                 hint="install jettison[reproduce]",
             )
         )
+    if problem := java.java_problem():
+        raise Unsupported(problem)  # now, and not after an hour of simulation
     runs = Runs(associations=25, orders=4, seed=settings.seed) if settings.quick else Runs(100, 50, settings.seed)
     few = Runs(runs.associations, min(runs.orders, 5), settings.seed)
     sections: list[Section] = []
@@ -55,8 +57,6 @@ def run(settings: RunSettings) -> Report:
         add([section], judged, section.title)
     section, judged = run_speed(settings.seed)
     add([section], judged, section.title)
-    if problem := java.java_problem():
-        raise Unsupported(problem)
     from jettison.reproduce.load.spark_part import run_spark  # needs pyspark, which the simulator does not
 
     run_spark(add, quick=settings.quick, seed=settings.seed)
