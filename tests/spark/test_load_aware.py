@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -74,6 +75,8 @@ def test_with_time_to_spare_every_row_passes_and_costs_are_learned(spark: SparkS
     # A busy machine makes sleeps longer, never shorter.
     assert mean_s["dear"] >= 0.019
     assert mean_s["cheap"] < mean_s["dear"]
+    beside = json.loads(costs_folder(folder / "checkpoint").read("status.json") or b"{}")
+    assert {one["key"] for one in beside["costliest"]} == {"dear", "cheap"}
 
 
 def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, source, folder: Path) -> None:

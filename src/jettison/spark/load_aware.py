@@ -27,6 +27,7 @@ from jettison.storage import Folder
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
 _FILE, _POINT = "plan.json", "function"
+_STATUS = "status.json"
 HASH_SEED = 1
 """Of every sketch, so that costs learned in one run fit the next."""
 
@@ -139,6 +140,7 @@ class LoadAware:
             if self._settings.learn and self._book.tell(total):
                 share = total.rows_kept / total.rows_seen if total.rows_seen else 1.0
                 write_costs(self._folder, self._book, self._settings.bound_s, share)
+                self._folder.replace(_STATUS, self.status().to_json().encode())
         except Exception:  # executors go on with the costs that they have
             _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
 
