@@ -97,12 +97,13 @@ class _Chunk:
     starts_s: list[float] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
 
-    def add(self, rows: int, started_s: float, took_s: float) -> None:
-        """A slice has gone through the user's function."""
-        self.handed += rows
+    def add(self, rows: int, started_s: float, took_s: float) -> float:
+        """A slice has gone through the user's function; returns what it had been expected to take."""
+        first, self.handed = self.handed, self.handed + rows
         self.sizes.append(rows)
         self.starts_s.append(started_s)
         self.times_s.append(took_s)
+        return float(self.before_s[self.handed] - self.before_s[first])
 
 
 class PartitionShedder:
@@ -163,7 +164,8 @@ class PartitionShedder:
                     started, suspended = self._clock(), self._suspended_s
                     yield piece
                     took = self._clock() - started - (self._suspended_s - suspended)
-                    chunk.add(piece.num_rows, started, max(took, 0.0))
+                    expected = chunk.add(piece.num_rows, started, max(took, 0.0))
+                    self._memory.granularity.learn(piece.num_rows, took, expected)
                 with self._own_time():
                     self._learn(chunk)
 
@@ -232,7 +234,7 @@ class PartitionShedder:
             estimates.cost[kept],
             estimates.known[kept],
             arrivals_s[kept],
-            np.cumsum(costs[kept]) - costs[kept],
+            np.concatenate([[0.0], np.cumsum(costs[kept])]),
             now_s - self._suspended_s,
         )
         return chunk, rows if kept.all() else rows.filter(pa.array(kept))
@@ -269,10 +271,7 @@ class PartitionShedder:
         weights = np.maximum(chunk.estimates[done], 1e-12)
         firsts = np.cumsum(sizes) - sizes
         costs = weights * np.repeat(times_s / np.add.reduceat(weights, firsts), sizes)
-        estimated_s = np.add.reduceat(chunk.estimates[done], firsts).tolist()
         waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
-        for rows, time_s, expected_s in zip(chunk.sizes, chunk.times_s, estimated_s, strict=True):
-            self._memory.granularity.learn(rows, time_s, expected_s)
         if self._settings.learn:
             self._correct(chunk, costs)
         report = self._report
