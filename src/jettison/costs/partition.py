@@ -30,6 +30,8 @@ AGE_AIM = 0.9
 """Share of the bound that the oldest row may have waited when its task starts."""
 GROWTH = 1.1
 """By how much a task's work may grow from batch to batch while rows come early enough."""
+LEAST_WORK = 0.25
+"""Share of the bound to which a task's work is trimmed at most: where rows come late for other reasons, less is no use."""
 RESERVE = 0.05
 """Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
@@ -251,7 +253,7 @@ class PartitionShedder:
         else:
             oldest = float(np.quantile(ages_s, 0.95)) / (AGE_AIM * bound_s)
             memory.work_s *= 1.0 / min(oldest, 2.0) if oldest > 1.0 else min(GROWTH, 1.0 / max(oldest, 0.5))
-        memory.work_s = min(max(memory.work_s, STARVATION * bound_s), bound_s)
+        memory.work_s = min(max(memory.work_s, LEAST_WORK * bound_s), bound_s)
         return memory.work_s
 
     def _arrivals(self, rows: pa.Table, now_s: float) -> FloatArray:
