@@ -52,6 +52,7 @@ class BatchReport:
     kept: Mapping[str, int] = field(default_factory=dict)
     oldest_arrival_s: float | None = None
     newest_arrival_s: float | None = None
+    recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
 
 
@@ -243,6 +244,7 @@ class Pilot:
             plan_version=report.plan_version,
             oldest_arrival_s=report.oldest_arrival_s,
             newest_arrival_s=report.newest_arrival_s,
+            recent_rows_per_s=report.recent_rows_per_s,
             event_times=self._times_so_far(report),
         )
 

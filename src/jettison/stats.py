@@ -68,6 +68,9 @@ class Stats:
         Version of the plan that the batch ran under; `None` when the plan could not be read and all rows were kept.
     oldest_arrival_s, newest_arrival_s
         First and last arrival among the rows; `None` where the backend does not observe arrivals.
+    recent_rows_per_s
+        Arrival rate in the last second before the batch, where arrivals are observed: it shows a step of the load that
+        the batch's average hides.
     event_times
         What times the rows carry; `None` where the query has no watermark or the batch no rows.
     """
@@ -79,6 +82,7 @@ class Stats:
     plan_version: int | None = None
     oldest_arrival_s: float | None = None
     newest_arrival_s: float | None = None
+    recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
 
     @property

@@ -8,6 +8,7 @@ from jettison.costs.hashing import SharedHashes, fingerprints
 from jettison.costs.report import TOP_KEYS, TaskReport
 from jettison.costs.status import CostStatus
 from jettison.errors import DamagedPlan
+from jettison.plan import DropPlan
 
 HASHES = SharedHashes(2, 512, seed=1)
 
@@ -44,7 +45,7 @@ def test_old_rows_fade_when_enough_new_ones_came() -> None:
 def test_a_book_survives_its_file() -> None:
     book = CostBook.empty(HASHES)
     book.tell(report(["a", "b"], [0.5, 3.25]))
-    restored = CostBook.decode(book.encode())
+    restored = CostBook.decode(book.encode("op", bound_s=2.0), "op")
     assert restored.version == 1
     assert np.allclose(restored.costs.costs, book.costs.costs)
     # What is told after a restart is added to what was known before it.
@@ -55,10 +56,21 @@ def test_a_book_survives_its_file() -> None:
 @pytest.mark.parametrize("damage", [b"", b"0000000000 {}", b"nonsense"])
 def test_damaged_files_are_told_apart(damage: bytes) -> None:
     with pytest.raises(DamagedPlan):
-        CostBook.decode(damage)
-    content = CostBook.empty(HASHES).encode()
+        CostBook.decode(damage, "op")
+    content = CostBook.empty(HASHES).encode("op", bound_s=2.0).rstrip()
     with pytest.raises(DamagedPlan):
-        CostBook.decode(content[:-10])
+        CostBook.decode(content[:-10], "op")
+    with pytest.raises(DamagedPlan, match="other"):
+        CostBook.decode(content, "other")
+
+
+def test_the_book_is_a_drop_plan_like_any_other() -> None:
+    book = CostBook.empty(HASHES)
+    book.tell(report(["a", "b"], [0.5, 3.25]))
+    plan = book.plan("op", bound_s=2.0, keep_fraction=0.75)
+    assert DropPlan.from_json(plan.to_json()) == plan
+    assert (plan.version, plan.points["op"].keep_fraction, plan.keeps_everything) == (1, 0.75, False)
+    assert "2 rows" in plan.cause
 
 
 def test_only_the_costliest_keys_are_held_by_name() -> None:

@@ -136,6 +136,23 @@ def test_work_is_trimmed_until_the_oldest_rows_come_early_enough() -> None:
     assert busy_s / span_s > 0.5
 
 
+def test_a_function_with_dear_calls_gets_large_slices_within_one_task() -> None:
+    world = World(bound_s=1e6)
+    calls = []
+
+    def columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            calls.append(batch.num_rows)
+            world.now_s += 0.01 + 1e-6 * batch.num_rows
+            yield batch
+
+    world.function = columns  # type: ignore[method-assign]
+    _, report = world.run([world.batch(["cheap"] * 40_000)])
+    assert report.rows_kept == 40_000
+    assert len(calls) < 400
+    assert max(calls) > 10_000
+
+
 def test_rows_are_taken_in_order_of_arrival() -> None:
     world = World(bound_s=10.0)
     result, _ = world.run([world.batch(["cheap"] * 4, ages_s=[1.0, 3.0, 0.0, 2.0])])

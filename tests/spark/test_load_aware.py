@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.spark.load_aware import LoadAware
-from jettison.storage import Folder
+from jettison.spark.load_aware import LoadAware, costs_folder
 
 OUT = "id long, key string, started double"
 
@@ -65,7 +65,7 @@ def wrap(folder: Path, **options: object) -> LoadAware:
 def test_with_time_to_spare_every_row_passes_and_costs_are_learned(spark: SparkSession, source, folder: Path) -> None:
     for number in range(3):
         source.land(rows(100 * number, 100 * (number + 1)))
-    wrapped = wrap(folder, latency="1 minute", arrival="at")
+    wrapped = wrap(folder, latency="1 hour", arrival="at")
     result = run(wrapped, source.stream(), folder)
     status = wrapped.status()
     assert sorted(row.id for row in result.collect()) == list(range(300))
@@ -75,11 +75,13 @@ def test_with_time_to_spare_every_row_passes_and_costs_are_learned(spark: SparkS
     # A busy machine makes sleeps longer, never shorter.
     assert mean_s["dear"] >= 0.019
     assert mean_s["cheap"] < mean_s["dear"]
+    beside = json.loads(costs_folder(folder / "checkpoint").read("status.json") or b"{}")
+    assert {one["key"] for one in beside["costliest"]} == {"dear", "cheap"}
 
 
 def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, source, folder: Path) -> None:
     source.land(rows(0, 100))
-    teacher = wrap(folder, latency="1 minute", arrival="at")
+    teacher = wrap(folder, latency="1 hour", arrival="at")
     run(teacher, source.stream(), folder)
     source.land(rows(1000, 6000))  # 15 s of work
     wrapped = wrap(folder, latency="2 seconds")
@@ -97,15 +99,15 @@ def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, so
 
 def test_costs_survive_a_restart_and_damage_is_no_disaster(spark: SparkSession, source, folder: Path) -> None:
     source.land(rows(0, 200))
-    first = wrap(folder, latency="1 minute")
+    first = wrap(folder, latency="1 hour")
     run(first, source.stream(), folder)
-    second = wrap(folder, latency="1 minute")
+    second = wrap(folder, latency="1 hour")
     second.close()
     assert second._book.version == first._book.version > 0
     assert second._book.costs.rows_learned == first._book.costs.rows_learned == 200
-    Folder(folder / "checkpoint" / "jettison" / "costs").replace("costs.json", b"rubbish")
+    costs_folder(folder / "checkpoint").replace("plan.json", b"rubbish")
     source.land(rows(200, 300))
-    third = wrap(folder, latency="1 minute")
+    third = wrap(folder, latency="1 hour")
     run(third, source.stream(), folder)
     assert third.status().rows_kept == 100
     assert third._book.costs.rows_learned == 100

@@ -1,20 +1,22 @@
-"""The driver's book of costs: adds up what tasks have learned, lets old rows fade, and is laid down as a file."""
+"""The driver's book of costs: adds up what tasks have learned, lets old rows fade, and makes a plan of it."""
 
 from __future__ import annotations
 
-import json
-import zlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from jettison import plan_file
 from jettison.costs.hashing import SharedHashes
 from jettison.costs.report import TaskReport
 from jettison.costs.sketch import CostSketch
 from jettison.errors import DamagedPlan, InvalidSetting, explain
+from jettison.plan import DropPlan
+from jettison.settings import CostDrop
 
 FORGET = 0.2
 """Share of the weight of older rows that goes each time that enough new ones came."""
 FORGET_EVERY = 1024
-_CHECKSUM_DIGITS = 10
+_NEVER_US = 10**16
+_FILE_SIZE = 4096
 
 
 @dataclass(slots=True)
@@ -60,19 +62,24 @@ class CostBook:
         self.version += 1
         return True
 
-    def encode(self) -> bytes:
-        """Checksum and JSON; `decode` restores it to single precision."""
-        body = json.dumps({"version": self.version, "costs": self.costs.to_dict()}).encode()
-        return f"{zlib.crc32(body):0{_CHECKSUM_DIGITS}d} ".encode() + body
+    def plan(self, point: str, bound_s: float, keep_fraction: float) -> DropPlan:
+        """What is known, as the plan that tasks obey."""
+        setting = CostDrop(bound_s=bound_s, keep_fraction=keep_fraction, **self.costs.to_dict())
+        return DropPlan(self.version, {point: setting}, cause=f"costs of {self.costs.rows_learned:.0f} rows are known")
+
+    def encode(self, point: str, bound_s: float, keep_fraction: float = 1.0) -> bytes:
+        """The plan as a file. Costs do not expire: a dead driver leaves executors what they know."""
+        plan = self.plan(point, bound_s, keep_fraction)
+        return plan_file.encode(plan, valid_until_us=_NEVER_US, size=_FILE_SIZE + 12 * len(self.costs.counts))
 
     @classmethod
-    def decode(cls, content: bytes) -> CostBook:
-        """Restore a book, or raise `DamagedPlan`."""
-        checksum, body = content[:_CHECKSUM_DIGITS], content[_CHECKSUM_DIGITS + 1 :]
-        if not (checksum.isdigit() and int(checksum) == zlib.crc32(body)):
-            raise DamagedPlan(explain("learned costs whose checksum fits", f"{content[:40]!r}"))
+    def decode(cls, content: bytes, point: str) -> CostBook:
+        """Restore a book from a plan's file, or raise `DamagedPlan`."""
+        plan = plan_file.decode(content)
+        setting = plan.points.get(point)
+        if not isinstance(setting, CostDrop):
+            raise DamagedPlan(explain(f"learned costs of {point!r} in the plan", repr(setting)))
         try:
-            document = json.loads(body)
-            return cls(CostSketch.from_dict(document["costs"]), int(document["version"]))
-        except (ValueError, KeyError, TypeError, InvalidSetting) as error:
-            raise DamagedPlan(explain("learned costs as JSON", f"{body[:40]!r} ({error})")) from error
+            return cls(CostSketch.from_dict(asdict(setting)), plan.version)
+        except InvalidSetting as error:
+            raise DamagedPlan(explain("learned costs that make sense", str(error))) from error

@@ -8,7 +8,8 @@ OVERHEAD_SHARE = 0.02
 """What timing may add to the work."""
 PROBE_EVERY = 16
 """One slice in so many is taken at another size, to learn what a call costs."""
-LARGEST = 4096
+LARGEST = 65_536
+"""Beyond the usual size of an Arrow batch: whole batches then, as the function would get them without timing."""
 _MEMORY = 0.995
 
 
@@ -32,7 +33,7 @@ class Granularity:
     ...     rows = granularity.next_rows()
     ...     granularity.learn(rows, time_s=0.001 + rows * 1e-5, estimated_s=rows * 1e-5)
     >>> granularity.rows
-    4096
+    8192
     >>> for _ in range(2000):  # a call costs 10 microseconds, a row 1 ms
     ...     rows = granularity.next_rows()
     ...     granularity.learn(rows, time_s=1e-5 + rows * 0.001, estimated_s=rows * 0.001)
@@ -42,9 +43,10 @@ class Granularity:
 
     rows: int = 1
     _slices: int = 0
-    # Sums that fade: weight, calls per estimated second, its square, time per estimated second, product; and rows.
+    # Sums that fade: slices, calls per estimated second, its square, time per estimated second, product.
     _sums: list[float] = field(default_factory=lambda: [0.0] * 5)
     _rows: float = 0.0
+    _work_s: float = 0.0
 
     def next_rows(self) -> int:
         """Rows of the next slice."""
@@ -60,26 +62,26 @@ class Granularity:
         if rows <= 0 or estimated_s <= 0.0 or time_s <= 0.0:
             return
         calls, ratio = 1.0 / estimated_s, time_s / estimated_s
-        weight = estimated_s  # a slice counts by its work, so that probes of single rows do not drown it
         for place, value in enumerate((1.0, calls, calls * calls, ratio, calls * ratio)):
-            self._sums[place] = self._sums[place] * _MEMORY + weight * value
+            self._sums[place] = self._sums[place] * _MEMORY + value
         self._rows = self._rows * _MEMORY + rows
+        self._work_s = self._work_s * _MEMORY + estimated_s
 
     @property
     def call_s(self) -> float:
         """Learned price of a call: the slope of time over calls, both per unit of work."""
-        weight, calls, squares, ratios, products = self._sums
-        spread = weight * squares - calls * calls
-        if spread <= 1e-12 * weight * squares:
+        slices, calls, squares, ratios, products = self._sums
+        spread = slices * squares - calls * calls
+        if spread <= 1e-12 * slices * squares:
             return 0.0
-        return max(0.0, (weight * products - calls * ratios) / spread)
+        return max(0.0, (slices * products - calls * ratios) / spread)
 
     def _choose(self) -> None:
-        weight, calls, _, ratios, _ = self._sums
-        if weight <= 0.0:
+        slices, calls, _, ratios, _ = self._sums
+        if slices <= 0.0:
             return
         # What a row costs beyond its share of a call: estimates put right, per row.
-        row_s = weight / self._rows * max(1e-3, (ratios - self.call_s * calls) / weight)
+        row_s = self._work_s / self._rows * max(1e-3, (ratios - self.call_s * calls) / slices)
         wanted = self.call_s / (OVERHEAD_SHARE * row_s)
         self.rows = 1
         while self.rows < min(wanted, LARGEST):

@@ -17,7 +17,7 @@ DEAREST_FADES = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ImposedLoadSettings:
-    """Default values hold for every workload of the reproduction; none is tuned to one.
+    """The bound, and how the queue is steered to it: one set of values for every workload of the reproduction.
 
     Parameters
     ----------

@@ -30,6 +30,8 @@ AGE_AIM = 0.9
 """Share of the bound that the oldest row may have waited when its task starts."""
 GROWTH = 1.1
 """By how much a task's work may grow from batch to batch while rows come early enough."""
+LEAST_WORK = 0.25
+"""Share of the bound to which a task's work is trimmed at most: where rows come late for other reasons, less is no use."""
 RESERVE = 0.05
 """Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
@@ -97,12 +99,13 @@ class _Chunk:
     starts_s: list[float] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
 
-    def add(self, rows: int, started_s: float, took_s: float) -> None:
-        """A slice has gone through the user's function."""
-        self.handed += rows
+    def add(self, rows: int, started_s: float, took_s: float) -> float:
+        """A slice has gone through the user's function; returns what it had been expected to take."""
+        first, self.handed = self.handed, self.handed + rows
         self.sizes.append(rows)
         self.starts_s.append(started_s)
         self.times_s.append(took_s)
+        return float(self.before_s[self.handed] - self.before_s[first])
 
 
 class PartitionShedder:
@@ -163,7 +166,8 @@ class PartitionShedder:
                     started, suspended = self._clock(), self._suspended_s
                     yield piece
                     took = self._clock() - started - (self._suspended_s - suspended)
-                    chunk.add(piece.num_rows, started, max(took, 0.0))
+                    expected = chunk.add(piece.num_rows, started, max(took, 0.0))
+                    self._memory.granularity.learn(piece.num_rows, took, expected)
                 with self._own_time():
                     self._learn(chunk)
 
@@ -232,7 +236,7 @@ class PartitionShedder:
             estimates.cost[kept],
             estimates.known[kept],
             arrivals_s[kept],
-            np.cumsum(costs[kept]) - costs[kept],
+            np.concatenate([[0.0], np.cumsum(costs[kept])]),
             now_s - self._suspended_s,
         )
         return chunk, rows if kept.all() else rows.filter(pa.array(kept))
@@ -249,7 +253,7 @@ class PartitionShedder:
         else:
             oldest = float(np.quantile(ages_s, 0.95)) / (AGE_AIM * bound_s)
             memory.work_s *= 1.0 / min(oldest, 2.0) if oldest > 1.0 else min(GROWTH, 1.0 / max(oldest, 0.5))
-        memory.work_s = min(max(memory.work_s, STARVATION * bound_s), bound_s)
+        memory.work_s = min(max(memory.work_s, LEAST_WORK * bound_s), bound_s)
         return memory.work_s
 
     def _arrivals(self, rows: pa.Table, now_s: float) -> FloatArray:
@@ -269,10 +273,7 @@ class PartitionShedder:
         weights = np.maximum(chunk.estimates[done], 1e-12)
         firsts = np.cumsum(sizes) - sizes
         costs = weights * np.repeat(times_s / np.add.reduceat(weights, firsts), sizes)
-        estimated_s = np.add.reduceat(chunk.estimates[done], firsts).tolist()
         waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
-        for rows, time_s, expected_s in zip(chunk.sizes, chunk.times_s, estimated_s, strict=True):
-            self._memory.granularity.learn(rows, time_s, expected_s)
         if self._settings.learn:
             self._correct(chunk, costs)
         report = self._report

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 
 from jettison.costs.report import TaskReport
 
@@ -65,6 +66,10 @@ class CostStatus:
             tuple(KeyCost(key, rows, cost / rows) for key, (rows, cost) in by_cost),
             sketch_bytes,
         )
+
+    def to_json(self) -> str:
+        """For dashboards, beside the plan."""
+        return json.dumps(asdict(self), allow_nan=False)
 
     @property
     def rows_dropped(self) -> int:

@@ -81,8 +81,8 @@ class Channel:
     def subquery(self, spark: SparkSession, point: str, mechanism: Mechanism, *, metric: str) -> Column:
         """A struct column with the mechanism's fields, computed once a micro-batch; null where no plan is valid.
 
-        Equal subqueries are executed once, however often they are used. The version that was read appears as
-        `metric` among the query's observed metrics.
+        Beside the mechanism's fields stands the batch's time, `now_us`. Equal subqueries are executed once, however often
+        they are used. The version that was read and the batch's time appear as `metric` among the observed metrics.
         """
         return self._parsed(spark, {point: mechanism}, metric).select(_fields(point, mechanism)).scalar()
 
@@ -102,8 +102,8 @@ class Channel:
         # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
         outlives_lease = all(getattr(mechanism, "outlives_lease", False) for mechanism in mechanisms.values())
         in_force = self._text(spark).where(_whole() if outlives_lease else _whole() & _lease_runs())
-        observed = in_force.observe(metric, F.max(version).alias("version"))
-        return observed.select(plan.alias("plan"), _now_us().alias("now_us"))
+        parsed = in_force.select(version.alias("version"), plan.alias("plan"), _now_us().alias("now_us"))
+        return parsed.observe(metric, F.max("version").alias("version"), F.max("now_us").alias("now_us"))
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
@@ -112,7 +112,7 @@ class Channel:
 
 def _fields(point: str, mechanism: Mechanism) -> Column:
     fields = mechanism.plan_fields(F.col("plan")["points"][point], F.col("now_us"))
-    return F.struct(*[column.alias(name) for name, column in fields.items()])
+    return F.struct(F.col("now_us"), *[column.alias(name) for name, column in fields.items()])
 
 
 def _whole() -> Column:

@@ -26,7 +26,8 @@ from jettison.storage import Folder
 
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
-_FILE = "costs.json"
+_FILE, _POINT = "plan.json", "function"
+_STATUS = "status.json"
 HASH_SEED = 1
 """Of every sketch, so that costs learned in one run fit the next."""
 
@@ -88,7 +89,7 @@ def load_aware(
     spark = SparkSession.getActiveSession()
     if spark is None or not hasattr(spark, "sparkContext"):
         raise Unsupported("`load_aware` needs an active Spark session with a SparkContext, to collect what is learned.")
-    folder = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint) / "jettison" / "costs"
+    folder = costs_folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
     settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
     return LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=HASH_SEED))
 
@@ -96,7 +97,7 @@ def load_aware(
 class LoadAware:
     """A function wrapped by `load_aware`; pass it to `mapInArrow`, and ask it how it is doing.
 
-    What executors learn comes back through an accumulator; a thread adds it up and lays it down as a file, which every
+    What executors learn comes back through an accumulator; a thread adds it up and lays it down as a drop plan, which every
     task reads when it starts. The thread ends with `close`, or with this process.
     """
 
@@ -135,8 +136,11 @@ class LoadAware:
 
     def _lay_down(self) -> None:
         try:
-            if self._settings.learn and self._book.tell(self._reports.value):
-                self._folder.replace(_FILE, self._book.encode())
+            total = self._reports.value
+            if self._settings.learn and self._book.tell(total):
+                share = total.rows_kept / total.rows_seen if total.rows_seen else 1.0
+                write_costs(self._folder, self._book, self._settings.bound_s, share)
+                self._folder.replace(_STATUS, self.status().to_json().encode())
         except Exception:  # executors go on with the costs that they have
             _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
 
@@ -179,11 +183,21 @@ class _Reports(AccumulatorParam[TaskReport]):
         return TaskReport.empty(self._hashes).add(value1).add(value2)
 
 
+def write_costs(folder: Folder, book: CostBook, bound_s: float, keep_fraction: float = 1.0) -> None:
+    """Lay the plan down where tasks read it."""
+    folder.replace(_FILE, book.encode(_POINT, bound_s, keep_fraction))
+
+
+def costs_folder(checkpoint: str | Path) -> Folder:
+    """Where the plan of a checkpoint's `load_aware` lies."""
+    return Folder(checkpoint) / "jettison" / "costs"
+
+
 def _restored(folder: Folder, hashes: SharedHashes) -> CostBook:
     """Costs from the file, or an empty book: what is lost is learned anew."""
     try:
         content = folder.read(_FILE)
-        book = CostBook.empty(hashes) if content is None else CostBook.decode(content)
+        book = CostBook.empty(hashes) if content is None else CostBook.decode(content, _POINT)
     except (DamagedPlan, OSError):
         _log.warning("learned costs in %s cannot be read; learning anew", folder, exc_info=True)
         return CostBook.empty(hashes)

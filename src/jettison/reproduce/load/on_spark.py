@@ -19,8 +19,7 @@ from jettison.costs.status import CostStatus
 from jettison.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
 from jettison.reproduce.load.sweep import FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN
 from jettison.sim.load.workload import IntArray
-from jettison.spark.load_aware import HASH_SEED, load_aware
-from jettison.storage import Folder
+from jettison.spark.load_aware import HASH_SEED, costs_folder, load_aware, write_costs
 
 NOTHING = "no shedding"
 
@@ -94,7 +93,7 @@ def run_on_spark(spark: SparkSession, feed: Feed, way: Way | None, bound_s: floa
     wrapped = None
     if way is not None:
         if way.taught:
-            _teach(checkpoint, way)
+            _teach(checkpoint, way, bound_s)
         wrapped = load_aware(
             busy_wait,
             key=way.key,
@@ -126,11 +125,11 @@ def run_on_spark(spark: SparkSession, feed: Feed, way: Way | None, bound_s: floa
     return _outcome(feed, folder / "out", None if wrapped is None else wrapped.status())
 
 
-def _teach(checkpoint: Path, way: Way) -> None:
+def _teach(checkpoint: Path, way: Way, bound_s: float) -> None:
     keys, costs = zip(*way.taught, strict=True)
     sketch = CostSketch(SharedHashes(*way.sketch, seed=HASH_SEED))
     sketch.learn(fingerprints(np.array(keys)), np.array(costs))
-    (Folder(checkpoint) / "jettison" / "costs").replace("costs.json", CostBook(sketch, version=1).encode())
+    write_costs(costs_folder(checkpoint), CostBook(sketch, version=1), bound_s)
 
 
 def _outcome(feed: Feed, out: Path, status: CostStatus | None) -> SparkOutcome:

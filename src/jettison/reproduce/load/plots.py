@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = {"LAS": "C0", "ours": "C2", "Straw-Man": "C1", "Full Knowledge": "0.4", "Base Line": "C3"}
+_COLOURS = {
+    "LAS": "C0",
+    "LAS, immediate": "C9",
+    "LAS, margin 0.1 apart": "C9",
+    "ours": "C2",
+    "Straw-Man": "C1",
+    "Full Knowledge": "0.4",
+    "Base Line": "C3",
+    "no shedding": "C4",
+}
 
 
 def sweep_plot(sweep: Sweep, label: str, *, logarithmic: bool) -> Figure:
@@ -33,7 +42,7 @@ def sweep_plot(sweep: Sweep, label: str, *, logarithmic: bool) -> Figure:
         axes.set_xlabel(label)
         if logarithmic:
             axes.set_xscale("log")
-    waits.legend()
+    waits.legend(fontsize=8)
     return figure
 
 
@@ -56,7 +65,7 @@ def series_plot(
         for start, text in (marks or {}).items():
             axes.axvline(start, color="0.85", zorder=0)
             axes.text(start, axes.get_ylim()[1], text, va="bottom")
-    wait_axes.legend()
+    wait_axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(0.0, 0.62))
     return figure
 
 

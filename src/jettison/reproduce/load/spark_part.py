@@ -19,11 +19,11 @@ def run_spark(tell: Told, *, quick: bool, seed: int) -> None:
     with local_session("jettison-load", master="local[2]") as spark:
         section, claims = run_spark_phases(spark, phase_s=4.0 if quick else 20.0, seed=seed)
         tell([section], claims, section.title)
-        section, claims = run_spark_application(spark, seconds=12.0 if quick else 60.0, seed=seed)
+        section, claims = run_spark_application(spark, seconds=8.0 if quick else 60.0, seed=seed)
         tell([section], claims, section.title)
-        section, claims = run_spark_overhead(spark, repetitions=2 if quick else 5)
+        section, claims = run_spark_overhead(spark, repetitions=1 if quick else 5)
         tell([section], claims, section.title)
-    section, claims = _executors(seconds=12.0 if quick else 60.0, seed=seed)
+    section, claims = _executors(seconds=8.0 if quick else 60.0, seed=seed)
     tell([section], claims, section.title)
 
 
