@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jettison.errors import InvalidInput, Unsupported, explain
+from jettison.spark.guard import PLAN
 from jettison.spark.mechanisms.window_marks import WindowMechanism
 from jettison.spark.validate import present
 from jettison.windows.grid import Grid
@@ -22,12 +23,15 @@ _SESSION_MARK = "spark.sessionWindow"
 def delivered(answers: DataFrame, window: str, place: int, mechanism: WindowMechanism, plan: Column) -> DataFrame:
     """The answers of windows that were kept whole; `plan` is the subquery that the guard uses too."""
     _check(answers, window)
-    kept = mechanism.delivers(place, answers[window], plan)
+    early = answers.where(mechanism.not_dropped(place, answers[window], plan))
+    # As a column the subquery is planned once, and not anew for each of its fields.
+    judged = early.withColumn(PLAN, plan)
+    kept = mechanism.delivers(place, F.col(window), F.col(PLAN))
     grid = mechanism.fan.branches[place].pipeline.final
     # Partitions have no negative number: this never holds, but it ties the filter to its place.
     never = F.spark_partition_id() < -1
-    as_promised = F.when(_differs(answers[window], grid), F.raise_error(_complaint(grid))).when(kept, F.lit(True))
-    return answers.where(kept).where(as_promised.otherwise(never))
+    differs = F.when(_differs(F.col(window), grid), F.raise_error(_complaint(grid)))
+    return judged.where(differs.when(kept, F.lit(True)).otherwise(never)).drop(PLAN)
 
 
 def _check(answers: DataFrame, window: str) -> None:

@@ -61,7 +61,7 @@ class Case:
     groups: int
     delay_ms: int
     decide: str
-    batches: int = 9
+    batches: int = 8
     rows_per_batch: int = 250
 
 

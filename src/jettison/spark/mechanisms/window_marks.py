@@ -89,21 +89,27 @@ class WindowMechanism:
         opens = F.get(plan[f"opens{place}"], window.cast("int"))
         return F.coalesce(opens <= time, F.lit(True))
 
+    def not_dropped(self, place: int, window: Column, plan: Column) -> Column:
+        """Whether the window is not marked as dropped, in as few looks at the plan as will do. Never null."""
+        kept = F.get(plan[f"kept{place}"], (self._number(place, window) - plan[f"first{place}"]).cast("int"))
+        return F.coalesce(kept, F.lit(True))
+
     def delivers(self, place: int, window: Column, plan: Column) -> Column:
         """Whether the answer for `window`, a struct of start and end, of the query at `place` may leave the query.
 
         Never null. Without a readable plan nothing is delivered, because nobody could vouch for it.
         """
-        grid = self.fan.branches[place].pipeline.final
-        number = floor_divided(F.unix_micros(window["start"]) - grid.offset, grid.slide)
         first = plan[f"first{place}"]
-        marked = F.coalesce(F.get(plan[f"kept{place}"], (number - first).cast("int")), F.lit(True))
         return (
             F.when(plan["readable"].isNull(), F.lit(False))
             .when(first.isNull(), F.lit(True))
-            .when(number < first, F.lit(False))
-            .otherwise(marked)
+            .when(self._number(place, window) < first, F.lit(False))
+            .otherwise(self.not_dropped(place, window, plan))
         )
+
+    def _number(self, place: int, window: Column) -> Column:
+        grid = self.fan.branches[place].pipeline.final
+        return floor_divided(F.unix_micros(window["start"]) - grid.offset, grid.slide)
 
 
 def first_holding(pipeline: Pipeline, time: Column) -> Column:
