@@ -106,6 +106,17 @@ def test_full_runs_are_as_long_as_the_gap_allows_and_short_ones_are_spread() -> 
     assert longest_gap(decisions(Runs(10, run=1), [0.5] * 100)[2:]) == 1
 
 
+@pytest.mark.parametrize("make", [Runs, CoinPerBatch])
+def test_a_gap_that_becomes_smaller_ends_a_run_that_is_longer_already(make) -> None:
+    state = make(9).start()
+    for window in range(7):
+        _, state = make(9).decide(state, window, 1.0)
+    assert state.run == 7
+    drop, state = make(3).decide(state, 7, 1.0)
+    assert not drop
+    assert state.run == 0
+
+
 def test_nothing_is_dropped_while_nothing_is_to_be_shed() -> None:
     for decider in (Runs(4), CoinPerBatch(4)):
         assert not any(decisions(decider, [0.0] * 100))

@@ -169,7 +169,7 @@ class CoinPerBatch:
         batch = window // self.max_gap
         if batch != state.batch:
             state = replace(state, batch=batch, coin=_uniform(self.seed, batch) < drop_share)
-        if state.run == self.max_gap:
+        if state.run >= self.max_gap:  # beyond it where the largest gap has just become smaller
             owed = min(state.owed + 1.0, self.most_owed) if state.coin else state.owed
             return False, replace(state, run=0, owed=owed)
         if state.coin:

@@ -110,6 +110,10 @@ class Fan:
         """Whether none of the unit's windows can ever have an answer."""
         return all(branch.pipeline.void(n) for branch, n in self._windows(unit))
 
+    def partly_void(self, unit: int) -> bool:
+        """Whether some query has no window in the unit that can ever have an answer."""
+        return any(all(b.pipeline.void(n) for n in self.windows(b, unit)) for b in self.branches)
+
     def first_unit_after(self, time: int) -> int:
         """The earliest unit none of whose answers a row at or before `time` takes part in."""
         return 1 + max(self.unit(branch, branch.pipeline.last_holding(time)) for branch in self.branches)

@@ -38,12 +38,15 @@ def extend(fan: Fan, marks: WindowMarks, decider: Decider, *, begun: int, until:
     added = ["" for _ in fan.branches]
     state = state_of(marks)
     for unit in range(marks.next_unit, max(until, marks.next_unit)):
+        run = state.run
         if unit < begun:
             dropped, state = False, decider.kept(state)
         elif fan.void(unit):
             dropped = False
         else:
             dropped, state = decider.decide(state, unit, drop_share)
+        if not dropped and fan.partly_void(unit):
+            state = replace(state, run=run)  # a query without an answer here still waits for one
         for place, branch in enumerate(fan.branches):
             shut = unit >= begun and branch.name in marks.shut
             added[place] += _letters(fan, branch, unit, dropped=dropped or shut)
