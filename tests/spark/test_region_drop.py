@@ -174,7 +174,7 @@ def test_a_sifter_guards_a_stream(spark, source, numbered, tmp_path):
     queries = jt.RangeQueries([Attribute.number("value", 0, 100)], ["value > 90", "value < 5 or value > 95"])
     policy = jt.Sifter(queries, {"value": np.arange(100.0)}, regions=8)
     assert isinstance(mechanism_for(policy), RegionMechanism)
-    shedder = jt.Shedder(policy=policy, latency="10 seconds", checkpoint=tmp_path / "checkpoint")
+    shedder = jt.Shedder(policy=policy, latency="1 hour", checkpoint=tmp_path / "checkpoint")
     guarded_stream = shedder.guard(source.stream(), id="id")
     source.land(numbered(0, 500))
     query = shedder.start(

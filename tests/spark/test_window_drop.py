@@ -213,7 +213,9 @@ def test_a_window_that_rows_had_reached_before_its_mark_is_held_back(seconds: Se
     assert set(found.values()) == {40}
 
 
-def test_without_a_readable_plan_rows_are_kept_but_nothing_is_vouched_for(seconds: Seconds, tmp_path: Path) -> None:
+def test_without_a_readable_plan_rows_are_kept_and_no_dropped_window_comes_out(
+    seconds: Seconds, tmp_path: Path
+) -> None:
     seconds.land(range(0, 20))
     shedder = jt.Shedder(
         latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=Ahead(time="at", window="10 seconds", max_gap=3)
@@ -235,7 +237,9 @@ def test_without_a_readable_plan_rows_are_kept_but_nothing_is_vouched_for(second
     seconds.land(range(20, 60))
     query.processAllAvailable()
     query.stop()
-    assert set(found) <= {0, 10}
+    # 40 is a kept window: it may still come out, whole, once the pilot has put the plan right.
+    assert set(found) <= {0, 10, 40}
+    assert set(found.values()) == {10}
     assert shedder.status().faults["plan"] >= 1
 
 
