@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from jettison.control import Controller, ControlSettings
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies.base import ContinuingPolicy, Learns, Policy, WeighsLoad
+from jettison.policies.base import ContinuingPolicy, LearnsFromCounts, Policy, WeighsLoad
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
@@ -305,8 +305,8 @@ class Pilot:
         in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
         with self._lock:
             self.tally.exact(report, stats, in_force)
-            if isinstance(self._policy, Learns) and all(point.exact for point in stats.points.values()):
-                self._policy.learn(stats)
+            if isinstance(self._policy, LearnsFromCounts) and all(point.exact for point in stats.points.values()):
+                self._policy.learn_counts(stats)
             latency_s = self.tally.latency_of(report.batch_id)
         self.ledger.batch(stats, latency_s=latency_s)
 

@@ -68,7 +68,7 @@ def test_it_learns_selectivities_from_counts_behind_splits() -> None:
     # Of 1000 rows 500 are kept at the input, and in truth only 200 of these leave `parse`.
     points = {"i": PointStats(1000, 500), "parse__x": PointStats(200, 200), "parse__y": PointStats(200, 100)}
     for batch in range(20):
-        policy.learn(Stats(batch, 0.0, 1.0, points))
+        policy.learn_counts(Stats(batch, 0.0, 1.0, points))
     assert policy.graph.boxes["parse"].selectivity == pytest.approx(0.4, rel=0.06)
     assert policy.model.full_load == pytest.approx(100 + 0.4 * 1000, rel=0.06) != before
 
@@ -84,6 +84,6 @@ def test_it_does_not_chase_noise() -> None:
     expected = {"a": PointStats(1000, 1000), "f": PointStats(1000, 1000)}
     noisy = {"one__two": PointStats(1030, 1030), "one__three": PointStats(1030, 1030)}
     graph = policy.graph
-    policy.learn(Stats(0, 0.0, 1.0, expected | noisy))
-    policy.learn(Stats(1, 0.0, 1.0, expected | {"one__two": PointStats(3, 3), "one__three": PointStats(3, 3)}))
+    policy.learn_counts(Stats(0, 0.0, 1.0, expected | noisy))
+    policy.learn_counts(Stats(1, 0.0, 1.0, expected | {"one__two": PointStats(3, 3), "one__three": PointStats(3, 3)}))
     assert policy.graph is graph

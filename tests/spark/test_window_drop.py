@@ -239,7 +239,7 @@ def test_without_a_readable_plan_rows_are_kept_and_no_dropped_window_comes_out(
     query.stop()
     # 40 is a kept window: it may still come out, whole, once the pilot has put the plan right.
     assert set(found) <= {0, 10, 40}
-    assert set(found.values()) == {10}
+    assert set(found.values()) == {40}
     assert shedder.status().faults["plan"] >= 1
 
 

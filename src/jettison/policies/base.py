@@ -62,9 +62,9 @@ class WeighsLoad(Protocol):
 
 
 @runtime_checkable
-class Learns(Protocol):
+class LearnsFromCounts(Protocol):
     """A policy that keeps what it knows of the data current."""
 
-    def learn(self, stats: Stats) -> None:
+    def learn_counts(self, stats: Stats) -> None:
         """Take note of a batch whose counts are exact; plans made from now on may differ."""
         ...

@@ -82,7 +82,7 @@ class NetworkDrop:
         total = sum(input.rate for input in self.graph.inputs.values())
         return sum(location.rate for location in self.model.locations if location.name == point) / max(total, 1e-12)
 
-    def learn(self, stats: Stats) -> None:
+    def learn_counts(self, stats: Stats) -> None:
         """Follow the selectivities: what reached the drop points behind a split against what was expected there.
 
         The box before the split takes the whole correction, a part of it with every batch. Filters whose passing values are
