@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from jettison.cli import app
-from jettison.errors import InvalidSetting
+from jettison.errors import InvalidInput, InvalidSetting
 from jettison.network.document import load, parse
+from jettison.network.picture import describe
 
 DOCUMENT = {
     "latency": "3 seconds",
@@ -53,6 +55,28 @@ def test_a_file_becomes_a_network(tmp_path: Path) -> None:
 def test_mistakes_are_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidSetting, match=message):
         parse(DOCUMENT | change)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("missing.yaml", None, "No such file"),
+        ("broken.yaml", "inputs: [unclosed", "expected ',' or ']'"),
+        ("broken.json", "{", "Expecting property name"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInput, match=message) as caught:
+        load(tmp_path / name)
+    assert name in str(caught.value)
+
+
+def test_a_pipeline_may_be_written_in_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(yaml.safe_dump(DOCUMENT))
+    assert describe(load(path).graph) == describe(parse(DOCUMENT).graph)
 
 
 def test_the_plan_command_shows_and_draws(tmp_path: Path) -> None:

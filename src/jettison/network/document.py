@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import yaml
 
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidInput, InvalidSetting, explain
 from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 
@@ -55,8 +55,12 @@ class Pipeline:
 
 def load(path: Path) -> Pipeline:
     """Read a pipeline from YAML or JSON."""
-    text = path.read_text()
-    document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    try:
+        text = path.read_text()
+        document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        detail = " ".join(str(error).split())
+        raise InvalidInput(explain("a pipeline file in YAML or JSON", detail, where=str(path))) from error
     if not isinstance(document, dict):
         raise InvalidSetting(explain("a pipeline file with `inputs`, `boxes` and `outputs`", repr(document)[:60]))
     return parse(document)
