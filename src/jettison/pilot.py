@@ -188,9 +188,7 @@ class Pilot:
     def _as_load(self, stats: Stats) -> Stats:
         if not isinstance(self._policy, WeighsLoad):
             return stats
-        version = stats.plan_version
-        in_force = None if version is None or self._dry_run else self._plan_by_version.get(version)
-        return self._policy.workload(stats, in_force)
+        return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
@@ -232,9 +230,13 @@ class Pilot:
                 self.plan = everything  # never renew the lease of a plan that drops rows
                 self._fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
 
+    def _plan_of(self, version: int | None) -> DropPlan | None:
+        """The plan of that version, if it is one of the last ones; `None` stands for a batch that found no plan."""
+        return None if version is None else self._plan_by_version.get(version)
+
     def _expected(self, report: BatchReport) -> Stats:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
-        in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
+        in_force = self._plan_of(report.plan_version)
         points = {name: self._expected_point(name, report, in_force) for name in self._points}
         return Stats(
             batch_id=report.batch_id,
@@ -302,9 +304,8 @@ class Pilot:
         return replace(stats, points={**stats.points, **points})
 
     def _record(self, report: BatchReport, stats: Stats) -> None:
-        in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
         with self._lock:
-            self.tally.exact(report, stats, in_force)
+            self.tally.exact(report, stats, self._plan_of(report.plan_version))
             if isinstance(self._policy, LearnsFromCounts) and all(point.exact for point in stats.points.values()):
                 self._policy.learn_counts(stats)
             latency_s = self.tally.latency_of(report.batch_id)
@@ -320,7 +321,7 @@ class Pilot:
 
     def _restore(self) -> tuple[Controller, DropPlan]:
         """Controller and plan of the run before this one, or fresh ones; versions go on where they were."""
-        last_version = max((record["version"] for record in self.ledger.records("plan")), default=0)
+        on_record = {record["version"]: record for record in self.ledger.records("plan")}
         try:
             on_file = self._publisher.published()
         except ValueError as error:
@@ -329,21 +330,20 @@ class Pilot:
         saved = self._saved_controller()
         controller = Controller(self._settings) if saved is None else saved
         # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
-        previous = self._last_on_record(on_file)
-        plan = self._proposed(previous or DropPlan(0), self._nothing_seen(0.0), controller.initial())
+        previous = self._last_plan(on_file, on_record)
+        plan = self._proposed(previous, self._nothing_seen(0.0), controller.initial())
         if saved is not None:
             plan = replace(plan, cause=_RESTORED + plan.cause)
-        return controller, replace(plan, version=max(last_version, on_file.version if on_file else 0) + 1)
+        return controller, replace(plan, version=max(previous.version, *on_record, 0) + 1)
 
-    def _last_on_record(self, on_file: DropPlan | None) -> DropPlan | None:
+    def _last_plan(self, on_file: DropPlan | None, on_record: Mapping[int, Mapping[str, Any]]) -> DropPlan:
         """The last plan: on file, or in the ledger where that holds a later one or the file is lost."""
-        plan = on_file
-        for record in self.ledger.records("plan"):
-            if plan is None or record["version"] > plan.version:
-                try:
-                    plan = DropPlan.from_json(json.dumps(record))
-                except ValueError as error:
-                    self._fault("plan", f"plan {record['version']} on record cannot be read ({error})")
+        plan = DropPlan(0) if on_file is None else on_file
+        for version in sorted((version for version in on_record if version > plan.version), reverse=True):
+            try:
+                return DropPlan.from_json(json.dumps(on_record[version]))
+            except ValueError as error:
+                self._fault("plan", f"plan {version} on record cannot be read ({error})")
         return plan
 
     def _saved_controller(self) -> Controller | None:
