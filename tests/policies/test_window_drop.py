@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
@@ -133,7 +133,14 @@ def test_every_delivered_answer_is_the_one_without_shedding(
         assert rows == plain.delivered[key]
 
 
+SHORT_BESIDE_LONG = WindowDrop(
+    time="at", queries=(Branch("q0", Pipeline((Grid(7, 3, 1),)), 1), Branch("q1", Pipeline((Grid(1, 1),)), 1))
+)
+"""A unit stays open for the long window after the short ones in it, here of a query that is shut, have closed."""
+
+
 @given(policies(), st.integers(0, 10**6), st.integers(0, 10), st.booleans())
+@example(SHORT_BESIDE_LONG, 23806, 0, True)
 @settings(max_examples=150, deadline=None)
 def test_no_gap_is_longer_than_allowed_and_no_mark_changes(
     policy: WindowDrop, seed: int, delay: int, hole: bool

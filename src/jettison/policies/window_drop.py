@@ -206,7 +206,8 @@ class WindowDrop:
         drop_share, row_share = self._shares(open_fan, admission.keep_fraction, begun)
         wanted = replace(trimmed, drop_share=drop_share, row_share=row_share, shut=admission.shut)
         extended = horizon.extend(self.fan, wanted, decider, begun=begun, until=until, drop_share=drop_share)
-        return extended, _note(open_fan, admission, drop_share, row_share)
+        # A unit is open while any query's window in it is: others of its windows may have been decided and closed before.
+        return horizon.trim(self.fan, extended, watermark), _note(open_fan, admission, drop_share, row_share)
 
     def _afresh(self, marks: WindowMarks, decider: Decider, watermark: int) -> WindowMarks:
         """Marks from the first open window on, when those before have all closed."""
