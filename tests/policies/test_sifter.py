@@ -9,8 +9,9 @@ import jettison as jt
 from jettison import plan_file
 from jettison.errors import InvalidSetting
 from jettison.policies import Policy, checks
-from jettison.policies.sifter import MOST_CELLS, Sifter, fingerprint
+from jettison.policies.sifter import Sifter, fingerprint
 from jettison.settings import RegionDrop
+from jettison.sifter.raster import PLAN_MOST_CELLS
 from jettison.sifter.space import CELLS, Attribute, Space
 from jettison.source import SifterFilter
 from jettison.stats import Budget, PointStats, Stats
@@ -105,7 +106,7 @@ def test_with_many_attributes_fewer_regions_go_into_the_plan_than_to_sources():
     policy = Sifter(jt.RangeQueries.from_boxes(space, centres, centres + 0.3), random.random((500, 8)), regions=64)
     made = setting(policy, 0.5)
     assert policy.filter(0.5).partition.regions > 16
-    assert len(made.cells) <= MOST_CELLS
+    assert len(made.cells) <= PLAN_MOST_CELLS
     assert made.keep_fraction == pytest.approx(0.5, abs=1e-3)
 
 

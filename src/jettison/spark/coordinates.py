@@ -35,6 +35,17 @@ def coordinate(rows: DataFrame, attribute: Attribute) -> Column:
 
 def code(rows: DataFrame, attribute: Attribute) -> Column:
     """Code of each row along the attribute, 0 or 2**24 + 1 outside the domain; a missing value lies outside."""
-    cells = (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0
-    inside = F.least(F.greatest(cells, F.lit(float(BELOW))), F.lit(float(ABOVE)))
+    inside = F.least(F.greatest(_cells(rows, attribute), F.lit(float(BELOW))), F.lit(float(ABOVE)))
     return F.coalesce(inside.cast("int"), F.lit(BELOW))
+
+
+def unclipped_code(rows: DataFrame, attribute: Attribute) -> Column:
+    """The same as a 64-bit number, but outside the domain any number before or beyond its codes, or null.
+
+    Cheaper, because `floor` neither compares first nor fails: it gives 0 for a NaN, and the nearest number otherwise.
+    """
+    return F.floor(_cells(rows, attribute))
+
+
+def _cells(rows: DataFrame, attribute: Attribute) -> Column:
+    return (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0

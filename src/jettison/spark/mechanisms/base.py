@@ -43,3 +43,21 @@ class WithHelpers(Protocol):
     def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
         """Helper columns, step by step: a step may use the columns of those before it. They are dropped again."""
         ...
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """A mechanism that shows its policy some of the rows: they are marked, and no plan drops them."""
+
+    @property
+    def samples(self) -> bool:
+        """Whether it does so at all."""
+        ...
+
+    def sampled(self, rows: DataFrame, point: DropPoint) -> Column:
+        """Whether a row belongs to the sample. It must depend on the row's identity alone."""
+        ...
+
+    def sample(self, rows: DataFrame, sampled: Column, point: DropPoint) -> Column:
+        """An aggregate of the sampled rows to observe: a text, for `BatchReport.sampled`. Of bounded size."""
+        ...
