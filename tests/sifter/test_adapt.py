@@ -27,6 +27,14 @@ def workload(seed):
     return queries, rows
 
 
+def server(seed, **settings):
+    """A server that has collected a thousand rows."""
+    queries, rows = workload(seed)
+    adaptive = AdaptiveSifter(queries, **settings)
+    adaptive.collect(rows(1000))
+    return adaptive
+
+
 def run(adaptive, source, rows):
     decision = source.decide(list(rows.T))
     adaptive.collect(rows[decision.sampled])
@@ -54,9 +62,7 @@ def test_feedback_brings_the_pass_rate_within_one_percent(seed, throttler):
 
 
 def test_a_filter_is_rebuilt_when_the_throttler_drifts_and_not_before():
-    queries, rows = workload(1)
-    adaptive = AdaptiveSifter(queries, drift=0.05)
-    adaptive.collect(rows(1000))
+    adaptive = server(1, drift=0.05)
     first = adaptive.update(0.5)
     assert "built for a throttler of 0.5000" in first.cause
     assert adaptive.update(0.54) is None
@@ -78,10 +84,7 @@ def test_without_a_sample_a_filter_still_comes_out():
 
 
 def test_a_throttler_below_the_sample_is_called_infeasible_and_everything_else_goes():
-    queries, rows = workload(4)
-    adaptive = AdaptiveSifter(queries, sample_every=10)
-    adaptive.collect(rows(1000))
-    update = adaptive.update(0.05)
+    update = server(4, sample_every=10).update(0.05)
     assert "no thresholds meet it" in update.cause
     assert (update.filter.drop == 1.0).all()
 
@@ -102,9 +105,7 @@ def test_rows_outside_the_domain_are_part_of_the_budget(outside):
 
 
 def test_counts_of_another_filter_are_refused():
-    queries, rows = workload(6)
-    adaptive = AdaptiveSifter(queries)
-    adaptive.collect(rows(1000))
+    adaptive = server(6)
     adaptive.update(0.5)
     with pytest.raises(InvalidSetting, match="17 counts"):
         adaptive.observe(np.ones(3))

@@ -11,6 +11,8 @@ from jettison.sifter.space import Floats
 _FORGOTTEN = 0.1
 # Fewer rows than this say more about chance than about the stream.
 _ENOUGH_ROWS = 1000
+# A ratio that moves by less is not worth a new plan.
+_TOLERANCE = 0.003
 # A model that is further off than this is rebuilt sooner or later; until then a correction must not run away.
 _MOST = 2.0
 
@@ -59,18 +61,18 @@ class PassRate:
 
     def __init__(self) -> None:
         self._passed = self._expected = 0.0
+        self.ratio = 1.0
+        """Passed over expected; 1 until enough rows have been counted, and then as it was unless it has moved."""
 
     def add(self, passed: float, expected: float) -> None:
         """Take note of one batch."""
         self._passed = (1.0 - _FORGOTTEN) * self._passed + passed
         self._expected = (1.0 - _FORGOTTEN) * self._expected + expected
-
-    @property
-    def ratio(self) -> float:
-        """Passed over expected; 1 until enough rows have been counted."""
         if self._expected < _ENOUGH_ROWS:
-            return 1.0
-        return float(np.clip(self._passed / self._expected, 1.0 / _MOST, _MOST))
+            return
+        ratio = float(np.clip(self._passed / self._expected, 1.0 / _MOST, _MOST))
+        if abs(ratio - self.ratio) > _TOLERANCE * self.ratio:
+            self.ratio = ratio
 
 
 def share_passing(frequency: Floats, keep: ArrayLike) -> float:
