@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import Section, table
-from jettison.reproduce.sifter.trial import CHOSEN, METHODS, RANDOM, Outcome, Setting
+from jettison.reproduce.sifter.trial import CHOSEN, FIRST, METHODS, RANDOM, Outcome, Setting
 from jettison.reproduce.sifter.workload import Workload
 from jettison.sifter.build import PARTITIONINGS
 
@@ -71,7 +71,7 @@ def _plot(sweeps: Sweeps) -> Figure:
         for row, (kind, outcomes) in enumerate(kinds.items()):
             axes = figure.add_subplot(2, len(sweeps), row * len(sweeps) + column + 1)
             for method in METHODS:
-                style = {RANDOM: "k:", CHOSEN: "k-"}.get(method, "o-")
+                style = {RANDOM: "k:", CHOSEN: "k-", FIRST: "k--"}.get(method, "o-")
                 axes.plot(list(outcomes), [one.mean(method) for one in outcomes.values()], style, label=method, ms=3)
             axes.set(title=name, xlabel=f"{'global' if kind == 'G' else 'local'} skew {kind}", ylabel="overall QoS")
     figure.axes[0].legend(fontsize=7)
