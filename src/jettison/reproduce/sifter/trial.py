@@ -48,7 +48,7 @@ class Trial:
         generated = Generated(workload, seed)
         self.queries = generated.queries
         self._sample = Sample.of(self.queries, generated.rows(SAMPLES))
-        self._counted = self.queries.space.codes(generated.rows(rows))
+        self._counted = self.queries.space.codes(generated.rows(rows // 2))
         drawn = generated.rows(rows)
         self._query, row = self.queries.matches(drawn)
         self._matched = self.queries.space.codes(drawn[row])
