@@ -136,7 +136,8 @@ class RegionMechanism:
 
 
 def _by_cell(cells: Column, of_region: Column) -> Column:
-    return F.transform(cells, lambda region: F.get(of_region, region))
+    # Never null, so that a row need not look whether it is.
+    return F.transform(cells, lambda region: F.coalesce(F.get(of_region, region), F.lit(1.0)))
 
 
 @dataclass(frozen=True)
