@@ -35,17 +35,16 @@ def coordinate(rows: DataFrame, attribute: Attribute) -> Column:
 
 def code(rows: DataFrame, attribute: Attribute) -> Column:
     """Code of each row along the attribute, 0 or 2**24 + 1 outside the domain; a missing value lies outside."""
-    inside = F.least(F.greatest(_cells(rows, attribute), F.lit(float(BELOW))), F.lit(float(ABOVE)))
+    inside = F.least(F.greatest(exact_code(rows, attribute), F.lit(float(BELOW))), F.lit(float(ABOVE)))
     return F.coalesce(inside.cast("int"), F.lit(BELOW))
 
 
-def unclipped_code(rows: DataFrame, attribute: Attribute) -> Column:
-    """The same as a 64-bit number, but outside the domain any number before or beyond its codes, or null.
-
-    Cheaper, because `floor` neither compares first nor fails: it gives 0 for a NaN, and the nearest number otherwise.
-    """
-    return F.floor(_cells(rows, attribute))
-
-
-def _cells(rows: DataFrame, attribute: Attribute) -> Column:
+def exact_code(rows: DataFrame, attribute: Attribute) -> Column:
+    """The code before it is rounded down and clipped: it is that of a row inside where `has_code` says so."""
     return (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0
+
+
+def has_code(exact: Column) -> Column:
+    """Whether a row lies inside the domain along an attribute, by its exact code."""
+    # A NaN is larger than every number in Spark.
+    return (exact >= float(BELOW + 1)) & (exact < float(ABOVE))

@@ -7,7 +7,7 @@ restart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -15,22 +15,27 @@ from pyspark.sql import functions as F
 
 from jettison.policies.sifter import fingerprint
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS
-from jettison.sifter.space import CELLS, Space
-from jettison.spark.coordinates import check_attributes, coordinate, unclipped_code
+from jettison.sifter.space import Space
+from jettison.spark.coordinates import check_attributes, coordinate, exact_code, has_code
 from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.mechanisms.random_drop import threshold, weight
 
 _CODE, _OFFSET, _ENTRY, _CELL, _TABLE = "jt_code", "jt_offset", "jt_entry", "jt_cell", "jt_table"
 
+# The table of a plan: a few numbers for each attribute, the buckets of each, and the threshold of every cell. All are
+# 64-bit numbers in one array, because to get an array out of the plan makes a new object each time.
+_ORIGIN, _SHIFT, _MASK, _STRIDE = range(4)
+_NUMBERS = 4
+
 # Bucket 0 lies before the first inner cut, the last one behind the buckets of all inner cuts.
 _LAST = ZOOMED_BUCKETS + 1
 _BUCKETS = _LAST + 1
 
-# All that a row needs of its bucket along an attribute is one 64-bit number, so that it is read at once: the place of
-# the bucket's start in the lowest bits, and above it up to three cuts, as distances from the start of the bucket.
+# All that a row needs of its bucket is one number, so that it is read at once: the place of the bucket's start in the
+# lowest bits, and above it up to three cuts, as distances from the start of the bucket.
 _PLACE_BITS = 16
 _CUT_BITS = 24 - ZOOMED_BITS + 1
-_NO_CUT = 2 ** (_CUT_BITS - 1)  # no distance is as large
+_NO_CUT = 1 << (_CUT_BITS - 1)  # no distance is as large
 
 # Rows of a sample that a micro-batch reports: progress events are no place for more.
 _MOST_SAMPLED = 1000
@@ -58,44 +63,39 @@ class RegionMechanism:
         self._sample_every = sample_every
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
-        """One table of the buckets of every attribute and the threshold of every cell, and beside it the weights."""
+        """The table, and beside it the weights of all cells; neither where everything is kept."""
         shares = F.flatten(F.array(setting["keep"], F.coalesce(setting["late_keep"], setting["keep"])))
         foreign = (setting["space"] != fingerprint(self._space)) | (F.size(setting["cells"]) > PLAN_MOST_CELLS)
+        everything = foreign | ~F.exists(shares, lambda share: share < 1.0)
         # Cells of rows in time, then the same cells for late rows.
         by_cell = F.concat(
             _by_cell(setting["cells"], setting["keep"]),
             _by_cell(setting["cells"], F.coalesce(setting["late_keep"], setting["keep"])),
         )
-        zooms = [_Zoom.of(setting["cuts"], axis, self._space.dimensions) for axis in self._axes]
-        everything = foreign | ~F.exists(shares, lambda share: share < 1.0)
-        buckets = [zoom.entries(first_place=0 if axis else self._first_cell) for axis, zoom in enumerate(zooms)]
+        table = F.concat(_lookup(setting["cuts"], self._first_cell), F.transform(by_cell, threshold))
         return {
             "everything": everything,
             "late_before_us": now_us - (setting["late_after_s"] * 1e6).cast("bigint"),
             "late_cells": F.size(setting["cells"]).cast("bigint"),
-            "table": F.when(~everything, F.concat(*buckets, F.transform(by_cell, threshold))),
+            "table": F.when(~everything, table),
             "weight": F.when(~everything, F.transform(by_cell, weight)),
-            **{f"origin{axis}": zoom.origin.cast("bigint") for axis, zoom in enumerate(zooms)},
-            **{f"shift{axis}": zoom.shift for axis, zoom in enumerate(zooms)},
-            **{f"mask{axis}": zoom.mask for axis, zoom in enumerate(zooms)},
-            **{f"stride{axis}": zoom.stride.cast("bigint") for axis, zoom in enumerate(zooms)},
         }
 
     def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
-        """Codes of the row, their distances from the first cut, the entries of their buckets, and the cell.
+        """Exact codes of the row, their distances from the first cut, the entries of their buckets, and the cell.
 
-        The table too: to get it out of the plan makes a new object each time. A row outside the domain has no
-        distances, and lies in the first cell.
+        A row outside the domain has no distances, and lies in the first cell.
         """
         check_attributes(rows, self._space)
-        codes = {f"{_CODE}{axis}": unclipped_code(rows, self._space.attributes[axis]) for axis in self._axes}
-        within = reduce(lambda one, other: one & other, [_within(F.col(name)) for name in codes])
+        codes = {f"{_CODE}{axis}": exact_code(rows, self._space.attributes[axis]) for axis in self._axes}
+        within = reduce(lambda one, other: one & other, [has_code(F.col(name)) for name in codes])
         offsets = {
-            f"{_OFFSET}{axis}": F.when(within, F.col(f"{_CODE}{axis}") - plan[f"origin{axis}"]) for axis in self._axes
+            f"{_OFFSET}{axis}": F.when(within, F.col(f"{_CODE}{axis}").cast("bigint") - _number(axis, _ORIGIN))
+            for axis in self._axes
         }
-        entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), _bucket_of_row(axis, plan)) for axis in self._axes}
-        places = [_place_of_row(axis, plan) for axis in self._axes]
-        cell = F.coalesce(reduce(lambda one, other: one + other, places), F.lit(self._first_cell).cast("bigint"))
+        entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), self._bucket(axis)) for axis in self._axes}
+        place = reduce(lambda one, other: one + other, [_place(axis) for axis in self._axes])
+        cell = F.coalesce(place, F.lit(self._first_cell).cast("bigint"))
         return [codes | {_TABLE: plan["table"]}, offsets, entries, {_CELL: cell}]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
@@ -117,13 +117,14 @@ class RegionMechanism:
         return identity_hash(rows, point) <= threshold(F.lit(1.0 / self._sample_every))
 
     def sample(self, rows: DataFrame, sampled: Column, point: DropPoint) -> Column:
-        """Coordinates of the sampled rows: a task that was run twice adds none, and of very many some by chance."""
+        """Coordinates of the sampled rows of the lowest hashes; a task that was run twice adds none."""
+        number = identity_hash(rows, point)
         place = F.array(*[coordinate(rows, attribute) for attribute in self._space.attributes])
-        taken = F.collect_list(
-            F.when(sampled, F.struct(identity_hash(rows, point).alias("hash"), place.alias("place")))
-        )
-        by_hash = F.slice(F.sort_array(F.array_distinct(taken)), 1, _MOST_SAMPLED)
-        return F.to_json(F.transform(by_hash, lambda one: one["place"]))
+        row = F.struct(number.alias("hash"), place.alias("place"))
+        taken = F.min_by(row, F.when(sampled, number), _MOST_SAMPLED)
+        # In the order of the hashes, so that what was taken twice stands side by side.
+        once = _let(taken, lambda rows: F.filter(rows, lambda row, i: (i == 0) | (row != F.get(rows, i - 1))))
+        return F.to_json(F.transform(once, lambda row: row["place"]))
 
     @property
     def _axes(self) -> range:
@@ -131,8 +132,16 @@ class RegionMechanism:
 
     @property
     def _first_cell(self) -> int:
-        """Where the thresholds begin in the table, behind the buckets of all attributes."""
-        return self._space.dimensions * _BUCKETS
+        """Where the thresholds begin in the table."""
+        return self._space.dimensions * (_NUMBERS + _BUCKETS)
+
+    def _bucket(self, axis: int) -> Column:
+        """Where the entry of the row's bucket stands in the table."""
+        first = self._space.dimensions * _NUMBERS + axis * _BUCKETS
+        shift = _number(axis, _SHIFT).cast("int")
+        zoomed = F.call_function("shiftright", F.col(f"{_OFFSET}{axis}"), shift) + (first + 1)
+        lowest, highest = (F.lit(end).cast("bigint") for end in (first, first + _LAST))
+        return F.least(F.greatest(zoomed, lowest), highest)
 
 
 def _by_cell(cells: Column, of_region: Column) -> Column:
@@ -140,94 +149,101 @@ def _by_cell(cells: Column, of_region: Column) -> Column:
     return F.transform(cells, lambda region: F.coalesce(F.get(of_region, region), F.lit(1.0)))
 
 
-@dataclass(frozen=True)
-class _Zoom:
-    """How the codes of an attribute become buckets, and how far its neighbours lie apart in the raster.
+def _lookup(cuts: Column, first_cell: int) -> Column:
+    """What leads from codes to cells: the numbers of all attributes, then their buckets.
 
-    Buckets divide the range between the first and the last inner cut: where all rows crowd in a corner of the domain,
-    so do the cuts, and buckets of the whole domain would not part them.
+    Bound to a variable step by step, because every mention of an expression is planned anew in every micro-batch.
+    """
+    return _let(
+        F.transform(cuts, lambda mine, axis: _zoom(mine, _stride(cuts, axis), F.when(axis == 0, first_cell))),
+        lambda zooms: F.concat(
+            F.flatten(F.transform(zooms, lambda zoom: zoom["numbers"])), F.flatten(F.transform(zooms, _entries))
+        ),
+    )
 
-    Parameters
-    ----------
-    inner
-        The cuts without the domain's edges.
-    origin
-        Code at which bucket 1 begins.
-    shift
-        A bucket holds `2**shift` codes.
-    stride
-        Distance in the raster between neighbours along the attribute.
+
+def _let(value: Column, body: Callable[[Column], Column]) -> Column:
+    return F.get(F.transform(F.array(value), body), F.lit(0))
+
+
+def _stride(cuts: Column, axis: Column) -> Column:
+    """Distance in the raster between neighbours along an attribute: the cells of all later ones."""
+    later = F.slice(cuts, axis + 2, F.size(cuts))
+    return F.aggregate(later, F.lit(1), lambda product, one: product * (F.size(one) + 1))
+
+
+def _zoom(cuts: Column, stride: Column, first_place: Column) -> Column:
+    """How the codes of an attribute become buckets: they divide the range between the first and the last inner cut.
+
+    Where all rows crowd in a corner of the domain, so do the cuts, and buckets of the whole domain would not part them.
     """
 
-    inner: Column
-    origin: Column
-    shift: Column
-    stride: Column
-
-    @classmethod
-    def of(cls, cuts: Column, axis: int, dimensions: int) -> _Zoom:
-        mine = F.get(cuts, F.lit(axis))
-        inner = F.slice(mine, F.lit(2), F.size(mine) - 2)
+    def of_inner(inner: Column) -> Column:
         origin = F.coalesce(F.get(inner, F.lit(0)), F.lit(1))
         span = F.coalesce(F.get(inner, F.size(inner) - 1), F.lit(1)) - origin
         # The digits of the span in base two: exact, where a logarithm might be off by one.
         shift = F.greatest(F.length(F.bin(span)) - ZOOMED_BITS, F.lit(0))
-        stride = F.lit(1)
-        for other in range(axis + 1, dimensions):
-            stride = stride * (F.size(F.get(cuts, F.lit(other))) + 1)
-        return cls(inner, origin, shift, stride)
+        return _let(
+            F.struct(origin.alias("origin"), shift.alias("shift"), stride.alias("stride")),
+            lambda one: F.struct(
+                inner.alias("inner"),
+                F.coalesce(first_place, F.lit(0)).alias("first_place"),
+                one["origin"].alias("origin"),
+                one["shift"].alias("shift"),
+                one["stride"].alias("stride"),
+                _mask(one["shift"]).alias("mask"),
+                F.transform(
+                    F.array(one["origin"], one["shift"], _mask(one["shift"]), one["stride"]),
+                    lambda number: F.coalesce(number.cast("bigint"), F.lit(0).cast("bigint")),
+                ).alias("numbers"),
+            ),
+        )
 
-    @property
-    def mask(self) -> Column:
-        """The bits of a code's distance from the origin that say where in its bucket it lies."""
-        return F.call_function("shiftleft", F.lit(1).cast("bigint"), self.shift) - 1
+    return _let(F.slice(cuts, F.lit(2), F.size(cuts) - 2), of_inner)
 
-    def entries(self, *, first_place: int) -> Column:
-        """What a row needs of each bucket, as one number: see `_PLACE_BITS`."""
-        count = F.size(self.inner)
 
-        def buckets_before(i: Column) -> Column:
-            # Bucket b has i cuts before it for the buckets after that of cut i - 1, up to that of cut i.
-            until = F.when(i < count, self._bucket(F.get(self.inner, i))).otherwise(_LAST)
-            since = F.when(i > 0, self._bucket(F.get(self.inner, i - 1))).otherwise(-1)
-            return F.array_repeat(i, until - since)
+def _mask(shift: Column) -> Column:
+    """The bits of a code's distance from the origin that say where in its bucket it lies."""
+    return F.call_function("shiftleft", F.lit(1), shift) - 1
 
-        def entry(before: Column, bucket: Column) -> Column:
-            place = ((before + 1) * self.stride + first_place).cast("bigint")
-            cuts = [self._cut_in_bucket(before + rank, bucket) for rank in range(3)]
-            shifted = [_shifted_left(cut, _PLACE_BITS + rank * _CUT_BITS) for rank, cut in enumerate(cuts)]
-            return reduce(lambda one, other: one.bitwiseOR(other), shifted, place)
 
-        before = F.flatten(F.transform(F.sequence(F.lit(0), count), buckets_before))
-        return F.transform(before, lambda before, bucket: F.coalesce(entry(before, bucket), F.lit(0).cast("bigint")))
+def _entries(zoom: Column) -> Column:
+    """What a row needs of each bucket of an attribute, as one number: see `_PLACE_BITS`."""
+    inner = zoom["inner"]
 
-    def _cut_in_bucket(self, number: Column, bucket: Column) -> Column:
+    def bucket_of(cut: Column) -> Column:
+        return F.call_function("shiftright", cut - zoom["origin"], zoom["shift"]) + 1
+
+    def buckets_before(i: Column) -> Column:
+        # Bucket b has i cuts before it for the buckets after that of cut i - 1, up to that of cut i.
+        until = F.coalesce(bucket_of(F.get(inner, i)), F.lit(_LAST))
+        since = F.coalesce(bucket_of(F.get(inner, i - 1)), F.lit(-1))
+        return F.array_repeat(i, until - since)
+
+    def cut_in_bucket(number: Column, bucket: Column) -> Column:
         """Distance of a cut from the start of the bucket, if it lies there."""
-        cut = F.get(self.inner, number)
-        distance = (cut - self.origin).cast("bigint").bitwiseAND(self.mask)
-        return F.when(self._bucket(cut) == bucket, distance).otherwise(_NO_CUT)
+        cut = F.get(inner, number)
+        distance = (cut - zoom["origin"]).bitwiseAND(zoom["mask"])
+        return F.when(bucket_of(cut) == bucket, distance).otherwise(_NO_CUT).cast("bigint")
 
-    def _bucket(self, cut: Column) -> Column:
-        return F.call_function("shiftright", cut - self.origin, self.shift) + 1
+    def entry(before: Column, bucket: Column) -> Column:
+        place = ((before + 1) * zoom["stride"] + zoom["first_place"]).cast("bigint")
+        cuts = [F.shiftleft(cut_in_bucket(before + k, bucket), _PLACE_BITS + k * _CUT_BITS) for k in range(3)]
+        return F.coalesce(reduce(lambda one, other: one.bitwiseOR(other), cuts, place), F.lit(0).cast("bigint"))
 
-
-def _within(code: Column) -> Column:
-    return (code >= 1) & (code <= CELLS)
-
-
-def _bucket_of_row(axis: int, plan: Column) -> Column:
-    """Where the entry of the row's bucket stands in the table."""
-    first = axis * _BUCKETS
-    zoomed = F.call_function("shiftright", F.col(f"{_OFFSET}{axis}"), plan[f"shift{axis}"]) + (first + 1)
-    lowest, highest = (F.lit(end).cast("bigint") for end in (first, first + _LAST))
-    return F.least(F.greatest(zoomed, lowest), highest)
+    before = F.flatten(F.transform(F.sequence(F.lit(0), F.size(inner)), buckets_before))
+    return F.transform(before, entry)
 
 
-def _place_of_row(axis: int, plan: Column) -> Column:
+def _number(axis: int, which: int) -> Column:
+    return F.get(F.col(_TABLE), F.lit(axis * _NUMBERS + which))
+
+
+def _place(axis: int) -> Column:
     """Place of a row among the cuts of an attribute, times its stride in the raster."""
-    entry, stride = F.col(f"{_ENTRY}{axis}"), plan[f"stride{axis}"]
-    place = entry.bitwiseAND(F.lit(2**_PLACE_BITS - 1).cast("bigint"))
-    distance = F.col(f"{_OFFSET}{axis}").bitwiseAND(plan[f"mask{axis}"])
+    entry, stride = F.col(f"{_ENTRY}{axis}"), _number(axis, _STRIDE)
+    place = entry.bitwiseAND(F.lit((1 << _PLACE_BITS) - 1).cast("bigint"))
+    distance = F.col(f"{_OFFSET}{axis}").bitwiseAND(_number(axis, _MASK))
     # Most buckets hold no cut: the first comparison then settles it.
     return (
         F.when(distance < _cut(entry, 0), place)
@@ -239,8 +255,4 @@ def _place_of_row(axis: int, plan: Column) -> Column:
 
 def _cut(entry: Column, rank: int) -> Column:
     bits = F.shiftright(entry, _PLACE_BITS + rank * _CUT_BITS)
-    return bits.bitwiseAND(F.lit(2**_CUT_BITS - 1).cast("bigint"))
-
-
-def _shifted_left(number: Column, bits: int) -> Column:
-    return F.shiftleft(number.cast("bigint"), bits)
+    return bits.bitwiseAND(F.lit((1 << _CUT_BITS) - 1).cast("bigint"))
