@@ -143,6 +143,17 @@ def test_regions_are_rebuilt_from_the_newest_sample_when_the_throttler_drifts_an
     assert min(cut for cut in setting(policy, 0.3).cuts[0] if cut > 1) > 0.8 * CELLS
 
 
+def test_a_steady_throttler_keeps_its_regions_while_the_stream_stays_and_not_when_it_moves():
+    policy = sifter(partitioning="data", regions=16, sample_every=50, sample_size=2000)
+    policy.learn_rows(0, {"orders": rows(2000, seed=1)})
+    built = setting(policy, 0.5)
+    for number in range(1, 6):
+        policy.learn_rows(number, {"orders": rows(2000, seed=10 + number)})
+        assert setting(policy, 0.5).cuts == built.cuts
+    policy.learn_rows(6, {"orders": rows(2000, seed=20) * np.array([0.8, 1.0])})  # everything gets cheaper
+    assert setting(policy, 0.5).cuts != built.cuts
+
+
 def test_without_new_rows_a_drifting_throttler_changes_thresholds_alone():
     policy = sifter(sample_every=50, partitioning="data")
     assert setting(policy, 0.5).cuts == setting(policy, 0.1).cuts

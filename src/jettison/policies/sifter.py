@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 
@@ -15,11 +16,12 @@ from jettison.settings import RegionDrop
 from jettison.sifter import codec
 from jettison.sifter.build import Built, Sample
 from jettison.sifter.choose import best, candidates
+from jettison.sifter.consolidate import frequencies
 from jettison.sifter.following import NewestRows, PassRate, share_passing
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_MOST_CUTS, Raster, zoomed_crowd
 from jettison.sifter.region_filter import Outside, RegionFilter
-from jettison.sifter.space import Floats, Space
+from jettison.sifter.space import Codes, Floats, Space
 from jettison.stats import Budget, Stats
 
 # A throttler that drifts calls for new regions only if so much of the sample is new: old rows would give the old ones.
@@ -52,7 +54,7 @@ class Sifter:
         What happens to rows outside the domain while shedding: all are kept, or all dropped.
     sample_every
         One row in so many is kept in every region and marked, as a sample of the unfiltered stream; 0: none. On Spark
-        the regions are then rebuilt from it when the throttler drifts.
+        the regions are then rebuilt from it when the throttler drifts, or the stream does.
     sample_size
         How many of the newest sampled rows regions are built from; never fewer than `sample` has.
     drift
@@ -153,10 +155,14 @@ class Sifter:
         return DropPlan(version=0, points=points, cause=cause)
 
     def _follow(self, throttler: float) -> None:
-        """Rebuild the regions if the throttler has drifted, or all of the sample is new."""
+        """Rebuild the regions if the throttler has drifted, or if the stream has moved away from under them."""
         drifted = self._built_for is None or abs(throttler - self._built_for) > self._drift
-        if self._newest.new >= len(self._newest) * (_NEW_ON_DRIFT if drifted else 1.0):
+        if drifted and self._newest.new >= len(self._newest) * _NEW_ON_DRIFT:
             self._rebuild(throttler)
+        elif self._newest.new >= len(self._newest):
+            codes = self.queries.space.codes(self._newest.take())
+            if any(one.moved(codes) for one in self._on_plan):
+                self._rebuild(throttler)
 
     def _rebuild(self, throttler: float | None) -> None:
         known = Sample.of(self.queries, self._newest.take())
@@ -214,6 +220,14 @@ class _LaidOut:
         self.cuts = tuple(tuple(axis.cuts.tolist()) for axis in raster.axes)
         self.cells = tuple(raster.cells.tolist())
         self.passed: dict[str, PassRate] = {}
+
+    def moved(self, codes: Codes) -> bool:
+        """Whether newer rows lie in other regions than the sample did, by more than chance explains."""
+        partition = self.built.partition
+        frequency = frequencies(partition, partition.region_of(codes))
+        # The mean distance of two samples of the same stream is half of this.
+        by_chance = math.sqrt(4.0 * partition.regions / (math.pi * max(len(codes), 1)))
+        return float(np.abs(frequency - self.frequency).sum()) / 2.0 > by_chance
 
     def made(self, setting: RegionDrop) -> bool:
         """Whether a setting is of these regions."""
