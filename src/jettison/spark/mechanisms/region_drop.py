@@ -18,6 +18,7 @@ from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS
 from jettison.sifter.space import Space
 from jettison.spark.coordinates import check_attributes, coordinate, exact_code, has_code
 from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.mechanisms.base import Mechanism, Sampling
 from jettison.spark.mechanisms.random_drop import threshold, weight
 
 _CODE, _OFFSET, _ENTRY, _CELL, _TABLE = "jt_code", "jt_offset", "jt_entry", "jt_cell", "jt_table"
@@ -41,7 +42,7 @@ _NO_CUT = 1 << (_CUT_BITS - 1)  # no distance is as large
 _MOST_SAMPLED = 1000
 
 
-class RegionMechanism:
+class RegionMechanism(Mechanism):
     """Executes `RegionDrop` over the attributes of `space`.
 
     Parameters
@@ -49,8 +50,8 @@ class RegionMechanism:
     space
         The attributes.
     sample_every
-        One row in so many belongs to the sample; 0: none. Those with the lowest hashes, so that a plan which keeps at
-        least that share in every region drops none of them.
+        One row in so many belongs to the sample; 0: none. Those with the lowest hashes: as every region keeps at least
+        that share, whatever the plan says, none of them is dropped.
     """
 
     schema = (
@@ -69,8 +70,8 @@ class RegionMechanism:
         everything = foreign | ~F.exists(shares, lambda share: share < 1.0)
         # Cells of rows in time, then the same cells for late rows.
         by_cell = F.concat(
-            _by_cell(setting["cells"], setting["keep"]),
-            _by_cell(setting["cells"], F.coalesce(setting["late_keep"], setting["keep"])),
+            self._by_cell(setting["cells"], setting["keep"]),
+            self._by_cell(setting["cells"], F.coalesce(setting["late_keep"], setting["keep"])),
         )
         table = F.concat(_lookup(setting["cuts"], self._first_cell), F.transform(by_cell, threshold))
         return {
@@ -107,24 +108,18 @@ class RegionMechanism:
         keep = plan["everything"] | (identity_hash(rows, point) <= F.get(F.col(_TABLE), cell))
         return keep, F.when(~plan["everything"], F.get(plan["weight"], cell - self._first_cell))
 
-    @property
-    def samples(self) -> bool:
-        """Whether a sample is taken."""
-        return self._sample_every > 0
-
-    def sampled(self, rows: DataFrame, point: DropPoint) -> Column:
-        """Whether the row's hash is among the lowest."""
-        return identity_hash(rows, point) <= threshold(F.lit(1.0 / self._sample_every))
-
-    def sample(self, rows: DataFrame, sampled: Column, point: DropPoint) -> Column:
-        """Coordinates of the sampled rows of the lowest hashes; a task that was run twice adds none."""
+    def sample(self, rows: DataFrame, point: DropPoint) -> Sampling | None:
+        """Rows whose hashes are among the lowest; up to a thousand are reported, by their coordinates."""
+        if not self._sample_every:
+            return None
         number = identity_hash(rows, point)
+        sampled = number <= threshold(F.lit(1.0 / self._sample_every))
         place = F.array(*[coordinate(rows, attribute) for attribute in self._space.attributes])
         row = F.struct(number.alias("hash"), place.alias("place"))
         taken = F.min_by(row, F.when(sampled, number), _MOST_SAMPLED)
-        # In the order of the hashes, so that what was taken twice stands side by side.
+        # In the order of the hashes, so that a row which a repeated task has told again stands beside itself.
         once = _let(taken, lambda rows: F.filter(rows, lambda row, i: (i == 0) | (row != F.get(rows, i - 1))))
-        return F.to_json(F.transform(once, lambda row: row["place"]))
+        return Sampling(sampled, F.to_json(F.transform(once, lambda row: row["place"])))
 
     @property
     def _axes(self) -> range:
@@ -135,6 +130,11 @@ class RegionMechanism:
         """Where the thresholds begin in the table."""
         return self._space.dimensions * (_NUMBERS + _BUCKETS)
 
+    def _by_cell(self, cells: Column, of_region: Column) -> Column:
+        """Share kept of each cell: never null, so that a row need not look, and never less than the sample."""
+        least = F.lit(1.0 / self._sample_every if self._sample_every else 0.0)
+        return F.transform(cells, lambda region: F.greatest(F.coalesce(F.get(of_region, region), F.lit(1.0)), least))
+
     def _bucket(self, axis: int) -> Column:
         """Where the entry of the row's bucket stands in the table."""
         first = self._space.dimensions * _NUMBERS + axis * _BUCKETS
@@ -142,11 +142,6 @@ class RegionMechanism:
         zoomed = F.call_function("shiftright", F.col(f"{_OFFSET}{axis}"), shift) + (first + 1)
         lowest, highest = (F.lit(end).cast("bigint") for end in (first, first + _LAST))
         return F.least(F.greatest(zoomed, lowest), highest)
-
-
-def _by_cell(cells: Column, of_region: Column) -> Column:
-    # Never null, so that a row need not look whether it is.
-    return F.transform(cells, lambda region: F.coalesce(F.get(of_region, region), F.lit(1.0)))
 
 
 def _lookup(cuts: Column, first_cell: int) -> Column:
