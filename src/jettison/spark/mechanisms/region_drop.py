@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from jettison.policies.sifter import fingerprint
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS
 from jettison.sifter.space import Space
-from jettison.spark.coordinates import check_attributes, coordinate, exact_code, has_code
+from jettison.spark.coordinates import check_attributes, coordinate, has_code, unclipped_code
 from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.mechanisms.base import Mechanism, Sampling
 from jettison.spark.mechanisms.random_drop import threshold, weight
@@ -83,16 +83,15 @@ class RegionMechanism(Mechanism):
         }
 
     def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
-        """Exact codes of the row, their distances from the first cut, the entries of their buckets, and the cell.
+        """Codes of the row, their distances from the first cut, the entries of their buckets, and the cell.
 
         A row outside the domain has no distances, and lies in the first cell.
         """
         check_attributes(rows, self._space)
-        codes = {f"{_CODE}{axis}": exact_code(rows, self._space.attributes[axis]) for axis in self._axes}
+        codes = {f"{_CODE}{axis}": unclipped_code(rows, self._space.attributes[axis]) for axis in self._axes}
         within = reduce(lambda one, other: one & other, [has_code(F.col(name)) for name in codes])
         offsets = {
-            f"{_OFFSET}{axis}": F.when(within, F.col(f"{_CODE}{axis}").cast("bigint") - _number(axis, _ORIGIN))
-            for axis in self._axes
+            f"{_OFFSET}{axis}": F.when(within, F.col(f"{_CODE}{axis}") - _number(axis, _ORIGIN)) for axis in self._axes
         }
         entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), self._bucket(axis)) for axis in self._axes}
         place = reduce(lambda one, other: one + other, [_place(axis) for axis in self._axes])
