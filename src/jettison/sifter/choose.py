@@ -1,4 +1,4 @@
-"""The default partitioning: whichever the model expects the most of, for this throttler and this sample."""
+"""The default partitioning: QDPart, unless the model expects clearly more of another, for this throttler and sample."""
 
 from __future__ import annotations
 
