@@ -57,8 +57,8 @@ def _algorithms(first_mean_cost_ms: float) -> dict[str, Algorithm]:
 
 def _claims(waits: dict[str, list[FloatArray]], config: dict[str, int]) -> list[Claim]:
     def at_end_of(name: str, *phases: str) -> float:
-        """Median over the streams of the last window's wait over the bound, of the worst phase."""
-        return max(float(np.median([one[_LAST[phase]] for one in waits[name]])) / BOUND_MS for phase in phases)
+        """Mean over the streams of the last window's wait over the bound, of the worst phase."""
+        return max(float(np.mean([one[_LAST[phase]] for one in waits[name]])) / BOUND_MS for phase in phases)
 
     first_of_f = _LAST["E"] + 1
     return [
