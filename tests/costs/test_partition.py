@@ -94,6 +94,11 @@ def test_dear_rows_are_dropped_and_the_bound_holds() -> None:
     assert kept.count("dear") <= 1
     assert report.rows_over == 0
     assert report.longest_wait_s <= 1.0
+    # Every row is accounted for, those dropped by key and with what they would have cost.
+    dropped = {key: rows for key, (rows, _) in report.dropped_keys.items()}
+    assert dropped == {key: mixed(1000).count(key) - kept.count(key) for key in ("dear", "cheap")}
+    assert sum(dropped.values()) == report.rows_seen - report.rows_kept
+    assert report.spared_s == pytest.approx(sum(COST_S[key] * rows for key, rows in dropped.items()), rel=0.05)
 
 
 def test_a_cold_start_on_a_backlog_holds_the_bound_after_few_rows() -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jettison.costs.fewest import keep_in_turn, keep_most
 from jettison.costs.granularity import Granularity
 from jettison.costs.hashing import Cells, fingerprints
-from jettison.costs.report import TOP_KEYS, TaskReport
+from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
 from jettison.costs.sketch import CostSketch, FloatArray
 
@@ -230,6 +230,8 @@ class PartitionShedder:
             values = None if self._settings.value is None else _numbers(rows[self._settings.value])
             kept = keep_most(costs, np.minimum(slack_s, work_s), values)
         self._work_ends_s = now_s + work_s
+        if not kept.all():
+            self._account_for(keys, costs, ~kept)
         chunk = _Chunk(
             keys.filter(pa.array(kept)),
             cells[:, kept],
@@ -240,6 +242,13 @@ class PartitionShedder:
             now_s - self._suspended_s,
         )
         return chunk, rows if kept.all() else rows.filter(pa.array(kept))
+
+    def _account_for(self, keys: pa.Array, costs: FloatArray, dropped: NDArray[np.bool_]) -> None:
+        """Put rows that go on record, with what they were estimated at."""
+        report, spared = self._report, costs[dropped]
+        report.spared_s += float(spared.sum())
+        named = _dearest_keys(keys.filter(pa.array(dropped)), spared)
+        report.dropped_keys = largest(report.dropped_keys, named, TOP_KEYS)
 
     def _work(self, ages_s: FloatArray) -> float:
         """Work that this task may still take on."""
@@ -283,7 +292,7 @@ class PartitionShedder:
         report.wait_s += float(waits_s.sum())
         report.longest_wait_s = max(report.longest_wait_s, float(waits_s.max()))
         report.rows_over += int((waits_s > self._settings.bound_s).sum())
-        report.add_keys(_dearest_keys(chunk.keys.slice(0, chunk.handed), costs))
+        report.top = largest(report.top, _dearest_keys(chunk.keys.slice(0, chunk.handed), costs), TOP_KEYS)
 
     def _correct(self, chunk: _Chunk, costs: FloatArray) -> None:
         """Move estimates and margin towards what the rows cost."""
@@ -316,7 +325,7 @@ def _gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:
         yield gathered
 
 
-def _dearest_keys(keys: pa.Array, costs: FloatArray) -> dict[str, tuple[float, float]]:
+def _dearest_keys(keys: pa.Array, costs: FloatArray) -> Totals:
     encoded = keys.dictionary_encode()
     codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
     totals, rows = np.bincount(codes, weights=costs), np.bincount(codes)
