@@ -39,7 +39,7 @@ def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) 
 def panel(home: Folder) -> RenderableType:
     """What the ledger and the learned costs in `home` say at this moment."""
     parts = [*_query(Ledger(home / "ledger")), *_function(home / "costs")]
-    return Group(*parts) if parts else Text(f"nothing on record in {home}")
+    return Group(*parts) if parts else Text(f"nothing on record in {home.uri}")
 
 
 def _query(ledger: Ledger) -> list[RenderableType]:
