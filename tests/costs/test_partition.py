@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from jettison.costs.hashing import SharedHashes, fingerprints
-from jettison.costs.partition import RESERVE, STARVATION, PartitionSettings, PartitionShedder, WorkerMemory
+from jettison.costs.pace import STARVATION
+from jettison.costs.partition import RESERVE, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
 from jettison.costs.sketch import CostSketch
 
@@ -87,7 +88,7 @@ def test_pauses_downstream_are_not_counted_as_cost() -> None:
 def test_dear_rows_are_dropped_and_the_bound_holds() -> None:
     world = World(bound_s=1.0)
     world.teach()
-    world.memory.work_s = 1.0
+    world.memory.pace.work_s = 1.0
     result, report = world.run([world.batch(mixed(1000), ages_s=0.5)])  # 3.4 s of work for half a second
     kept = result["key"].to_pylist()
     assert kept.count("cheap") == pytest.approx(1000 * (0.5 - RESERVE), abs=2)
@@ -111,7 +112,7 @@ def test_a_cold_start_on_a_backlog_holds_the_bound_after_few_rows() -> None:
 def test_costs_that_double_unseen_are_noticed_within_the_task() -> None:
     world = World(bound_s=1.0)
     world.teach()
-    world.memory.work_s = 1.0
+    world.memory.pace.work_s = 1.0
     world.factor = 2.0
     _, report = world.run([world.batch(["cheap"] * 2000)])
     assert report.longest_wait_s <= 1.0
@@ -170,7 +171,7 @@ def test_the_papers_check_keeps_dear_rows_and_drops_what_comes_after() -> None:
         world = World(bound_s=1.0)
         world.settings = PartitionSettings("key", 1.0, "at", rule=rule)
         world.teach()
-        world.memory.work_s = 1.0
+        world.memory.pace.work_s = 1.0
         kept[rule] = world.run([world.batch(mixed(1000))])[1].rows_kept
     assert kept["fewest"] > 2 * kept["in turn"]
 
@@ -195,7 +196,7 @@ def test_where_every_row_comes_too_late_some_work_is_still_done() -> None:
 def test_rows_of_little_value_go_before_dear_ones() -> None:
     world = World(bound_s=1.0, value="worth")
     world.teach()
-    world.memory.work_s = 1.0
+    world.memory.pace.work_s = 1.0
     batch = world.batch(mixed(400, dear_every=2), ages_s=0.4)
     worth = [100.0 if key == "dear" else 0.1 for key in batch["key"].to_pylist()]
     result, _ = world.run([batch.append_column("worth", pa.array(worth))])

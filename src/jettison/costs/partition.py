@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jettison.costs.fewest import keep_in_turn, keep_most
 from jettison.costs.granularity import Granularity
 from jettison.costs.hashing import Cells, fingerprints
+from jettison.costs.pace import STARVATION, Pace
 from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
 from jettison.costs.sketch import CostSketch, FloatArray
@@ -26,20 +27,12 @@ from jettison.costs.sketch import CostSketch, FloatArray
 Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
 
-AGE_AIM = 0.9
-"""Share of the bound that the oldest row may have waited when its task starts."""
-GROWTH = 1.1
-"""By how much a task's work may grow from batch to batch while rows come early enough."""
-LEAST_WORK = 0.25
-"""Share of the bound to which a task's work is trimmed at most: where rows come late for other reasons, less is no use."""
 RESERVE = 0.05
 """Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
 """Share of the bound by which rows may start later than expected before what is left is decided anew."""
 FIRST_ROWS = 32
 """Rows to run before the first decision, when nothing at all is known of costs."""
-STARVATION = 0.05
-"""Share of the bound that a task works in any case, on the cheapest rows, even where all rows come too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +72,7 @@ class WorkerMemory:
 
     residuals: Residuals = field(default_factory=lambda: Residuals(memory_rows=1000.0))
     granularity: Granularity = field(default_factory=Granularity)
-    work_s: float | None = None
-    """Work that a task may take on, found by feedback: with it the next batch's oldest rows are just young enough."""
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(slots=True)
@@ -127,6 +119,8 @@ class PartitionShedder:
         Filled while the partition runs.
     clock
         Seconds since the epoch, never going back within a task.
+    batch_id
+        Of the micro-batch, where it is known: tasks of one batch share its work. `None` takes each task for a batch.
     """
 
     def __init__(
@@ -136,8 +130,10 @@ class PartitionShedder:
         memory: WorkerMemory,
         report: TaskReport,
         clock: Callable[[], float],
+        batch_id: int | None = None,
     ) -> None:
         self._settings, self._costs, self._memory, self._report, self._clock = settings, costs, memory, report, clock
+        self._batch_id = batch_id
         self._started_s: float | None = None
         self._suspended_s = 0.0
         self._work_ends_s: float | None = None
@@ -149,6 +145,7 @@ class PartitionShedder:
             paused = self._clock()
             yield result
             self._suspended_s += self._clock() - paused
+        self._memory.pace.end(self._report.busy_s)
 
     def _feed(self, batches: Batches) -> Batches:
         """Hand out rows in slices. When the clock runs away from the estimates, what is left is decided anew."""
@@ -222,7 +219,9 @@ class PartitionShedder:
         estimates = self._costs.estimate_cells(cells)
         costs = estimates.cost * np.where(estimates.known, residuals.factor(known=True), residuals.factor(known=False))
         arrivals_s = self._arrivals(rows, now_s)
-        slack_s = np.maximum((1.0 - RESERVE) * bound_s - (now_s - arrivals_s), STARVATION * bound_s)
+        slack_s = (1.0 - RESERVE) * bound_s - (now_s - arrivals_s)
+        if slack_s.max() <= 0.0:  # all come too late: still some work is done, on the cheapest
+            slack_s = np.full(len(slack_s), STARVATION * bound_s)
         work_s = self._work(now_s - arrivals_s)
         if self._settings.rule == "in turn":
             kept = keep_in_turn(costs, slack_s)
@@ -252,18 +251,12 @@ class PartitionShedder:
 
     def _work(self, ages_s: FloatArray) -> float:
         """Work that this task may still take on."""
-        memory, bound_s = self._memory, self._settings.bound_s
+        bound_s = self._settings.bound_s
         if self._work_ends_s is not None:  # the same task, some rows later
             return max(self._work_ends_s - self._clock(), STARVATION * bound_s)
-        if memory.work_s is None:
-            memory.work_s = bound_s / 2
-        elif self._settings.arrival is None:
-            memory.work_s = bound_s
-        else:
-            oldest = float(np.quantile(ages_s, 0.95)) / (AGE_AIM * bound_s)
-            memory.work_s *= 1.0 / min(oldest, 2.0) if oldest > 1.0 else min(GROWTH, 1.0 / max(oldest, 0.5))
-        memory.work_s = min(max(memory.work_s, LEAST_WORK * bound_s), bound_s)
-        return memory.work_s
+        if self._settings.arrival is None:
+            return bound_s
+        return self._memory.pace.begin(self._batch_id, float(np.quantile(ages_s, 0.95)), bound_s)
 
     def _arrivals(self, rows: pa.Table, now_s: float) -> FloatArray:
         if self._settings.arrival is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jettison.spark.shedder import Shedder
 
 _log = logging.getLogger(__name__)
-_PUBLISH_EVERY_S = 0.1
+_PUBLISH_EVERY_S = 0.2
 _FILE, _POINT = "plan.json", "function"
 _BATCH_ID = "streaming.sql.batchId"  # Spark sets it for every job of a micro-batch
 QUERY_BOUND_OVER_FUNCTIONS = 2.5
@@ -204,11 +204,12 @@ class _Task:
     def __call__(self, batches: Batches) -> Batches:
         report, memory = TaskReport.empty(self.hashes), _MEMORIES.setdefault(self.id, WorkerMemory())
         costs = _restored(Folder(self.folder), self.hashes).costs
-        shedder = PartitionShedder(self.settings, costs, memory, report, _steady_clock())
+        batch_id = _batch_id()
+        shedder = PartitionShedder(self.settings, costs, memory, report, _steady_clock(), batch_id)
         try:
             yield from shedder.run(self.fn, _checked(batches, self.settings))
         finally:
-            self.reports.add(report.of_batch(_batch_id()))
+            self.reports.add(report.of_batch(batch_id))
 
 
 class _Reports(AccumulatorParam[TaskReport]):
