@@ -78,6 +78,17 @@ def test_costs_are_learned_per_key() -> None:
     assert dearest[1] == pytest.approx((100, 2.5), rel=0.1)
 
 
+def test_of_many_rows_a_sample_is_learned_and_named_for_all() -> None:
+    world = World(bound_s=1000.0)
+    world.teach()
+    _, report = world.run([world.batch(mixed(5000, dear_every=7))])
+    assert report.rows_kept == 5000
+    assert report.costs.rows_learned == 1000  # every fifth
+    assert report.top["dear"][0] == pytest.approx(5000 / 7, rel=0.05)
+    assert sum(rows for rows, _ in report.top.values()) == 5000
+    assert sum(cost for _, cost in report.top.values()) == pytest.approx(report.busy_s, rel=0.05)
+
+
 def test_pauses_downstream_are_not_counted_as_cost() -> None:
     world = World(bound_s=100.0)
     world.pause_s = 0.5

@@ -22,7 +22,7 @@ from jettison.costs.hashing import Cells, fingerprints
 from jettison.costs.pace import STARVATION, Pace
 from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
-from jettison.costs.sketch import CostSketch, FloatArray
+from jettison.costs.sketch import CostEstimates, CostSketch, FloatArray
 
 Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
@@ -31,6 +31,8 @@ RESERVE = 0.05
 """Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
 """Share of the bound by which rows may start later than expected before what is left is decided anew."""
+LEARNED_ROWS = 1024
+"""Rows of a chunk that are learned from at most, evenly spread."""
 FIRST_ROWS = 32
 """Rows to run before the first decision, when nothing at all is known of costs."""
 
@@ -231,16 +233,12 @@ class PartitionShedder:
         self._work_ends_s = now_s + work_s
         if not kept.all():
             self._account_for(keys, costs, ~kept)
-        chunk = _Chunk(
-            keys.filter(pa.array(kept)),
-            cells[:, kept],
-            estimates.cost[kept],
-            estimates.known[kept],
-            arrivals_s[kept],
-            np.concatenate([[0.0], np.cumsum(costs[kept])]),
-            now_s - self._suspended_s,
-        )
-        return chunk, rows if kept.all() else rows.filter(pa.array(kept))
+            keys, rows = keys.filter(pa.array(kept)), rows.filter(pa.array(kept))
+            cells, arrivals_s, costs = cells[:, kept], arrivals_s[kept], costs[kept]
+            estimates = CostEstimates(estimates.cost[kept], estimates.known[kept])
+        before_s = np.concatenate([[0.0], np.cumsum(costs)])
+        since_s = now_s - self._suspended_s
+        return _Chunk(keys, cells, estimates.cost, estimates.known, arrivals_s, before_s, since_s), rows
 
     def _account_for(self, keys: pa.Array, costs: FloatArray, dropped: NDArray[np.bool_]) -> None:
         """Put rows that go on record, with what they were estimated at."""
@@ -276,29 +274,33 @@ class PartitionShedder:
         firsts = np.cumsum(sizes) - sizes
         costs = weights * np.repeat(times_s / np.add.reduceat(weights, firsts), sizes)
         waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
-        if self._settings.learn:
-            self._correct(chunk, costs)
         report = self._report
-        report.costs.learn_cells(chunk.cells[:, done], costs)
         report.rows_kept += chunk.handed
         report.busy_s += float(times_s.sum())
         report.wait_s += float(waits_s.sum())
         report.longest_wait_s = max(report.longest_wait_s, float(waits_s.max()))
         report.rows_over += int((waits_s > self._settings.bound_s).sum())
-        report.top = largest(report.top, _dearest_keys(chunk.keys.slice(0, chunk.handed), costs), TOP_KEYS)
+        # Of many rows at once a sample tells as much, and learning from all would cost more than it brings.
+        every = -(-chunk.handed // LEARNED_ROWS)
+        sample = slice(0, chunk.handed, every)
+        report.costs.learn_cells(chunk.cells[:, sample], costs[::every])
+        names = chunk.keys if every == 1 else chunk.keys.take(pa.array(np.arange(0, chunk.handed, every)))
+        named = _dearest_keys(names.slice(0, len(costs[::every])), every * costs[::every], every)
+        report.top = largest(report.top, named, TOP_KEYS)
+        if self._settings.learn:
+            self._correct(chunk, sample, costs[::every])
 
-    def _correct(self, chunk: _Chunk, costs: FloatArray) -> None:
+    def _correct(self, chunk: _Chunk, sample: slice, costs: FloatArray) -> None:
         """Move estimates and margin towards what the rows cost."""
-        done = slice(0, chunk.handed)
-        self._costs.learn_cells(chunk.cells[:, done], costs)
+        self._costs.learn_cells(chunk.cells[:, sample], costs)
         # Known keys are judged by the estimate that the next rows will get: it has just moved towards their costs, and
         # a factor against the old one would correct the same error twice.
-        after = self._costs.estimate_cells(chunk.cells[:, done]).cost
-        known = chunk.known[done]
+        after = self._costs.estimate_cells(chunk.cells[:, sample]).cost
+        known = chunk.known[sample]
         residuals = self._memory.residuals
         residuals.learn(float(after[known].sum()), float(costs[known].sum()), known=True, rows=int(known.sum()))
         residuals.learn(
-            float(chunk.estimates[done][~known].sum()),
+            float(chunk.estimates[sample][~known].sum()),
             float(costs[~known].sum()),
             known=False,
             rows=int((~known).sum()),
@@ -318,14 +320,17 @@ def _gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:
         yield gathered
 
 
-def _dearest_keys(keys: pa.Array, costs: FloatArray) -> Totals:
+def _dearest_keys(keys: pa.Array, costs: FloatArray, rows_each: int = 1) -> Totals:
     encoded = keys.dictionary_encode()
     codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
     totals, rows = np.bincount(codes, weights=costs), np.bincount(codes)
     names = encoded.dictionary
     dearest = np.argsort(totals)[::-1][:TOP_KEYS]
     return {
-        str(names[int(code)].as_py()) if code < len(names) else "null": (float(rows[code]), float(totals[code]))
+        str(names[int(code)].as_py()) if code < len(names) else "null": (
+            float(rows_each * rows[code]),
+            float(totals[code]),
+        )
         for code in dearest
         if rows[code]
     }
