@@ -7,7 +7,7 @@ import numpy as np
 from jettison.costs.sketch import FloatArray
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.load.plots import series_plot
-from jettison.reproduce.load.sweep import FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN
+from jettison.reproduce.load.sweep import FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN, side_by_side
 from jettison.reproduce.report import Section, table
 from jettison.sim.load import kernels
 from jettison.sim.load.algorithms import Algorithm, OursSettings, PaperSettings, full_knowledge, las, ours, straw_man
@@ -25,14 +25,17 @@ _LAST = {phase.name: _WINDOWS * (number + 1) - 1 for number, phase in enumerate(
 
 def run_phases(streams: int, seed: int) -> tuple[Section, list[Claim]]:
     """Mean over streams of the waiting time and drops in windows of 4,000 rows."""
-    waits: dict[str, list[FloatArray]] = {}
-    drops: dict[str, list[FloatArray]] = {}
-    for number in range(streams):
+
+    def of_stream(number: int) -> dict[str, tuple[FloatArray, FloatArray]]:
         stream = phased_stream(StreamSettings(), SEVEN_PHASES, ROWS_PER_PHASE, seed=1000 * seed + number)
-        for name, algorithm in _algorithms(float(stream.costs_ms[:ROWS_PER_PHASE].mean())).items():
-            window_waits, window_drops = windows(algorithm(stream, 1000 * seed + number), WINDOW)
-            waits.setdefault(name, []).append(window_waits)
-            drops.setdefault(name, []).append(window_drops)
+        algorithms = _algorithms(float(stream.costs_ms[:ROWS_PER_PHASE].mean()))
+        return {
+            name: windows(algorithm(stream, 1000 * seed + number), WINDOW) for name, algorithm in algorithms.items()
+        }
+
+    by_stream = side_by_side(of_stream, range(streams))
+    waits = {name: [one[name][0] for one in by_stream] for name in by_stream[0]}
+    drops = {name: [one[name][1] for one in by_stream] for name in by_stream[0]}
     mean_waits = {name: np.mean(values, axis=0) for name, values in waits.items()}
     mean_drops = {name: np.mean(values, axis=0) for name, values in drops.items()}
     return _section(mean_waits, mean_drops, _recovered(waits)), _claims(waits, {"streams": streams, "seed": seed})

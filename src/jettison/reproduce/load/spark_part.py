@@ -15,24 +15,24 @@ _NAME, _MASTER = "jettison-load", f"local[{CORES}]"
 def phases(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
     """Figure 10."""
     with local_session(_NAME, master=_MASTER) as spark:
-        return run_spark_phases(spark, phase_s=4.0 if quick else 10.0, seed=seed)
+        return run_spark_phases(spark, phase_s=2.5 if quick else 10.0, seed=seed)
 
 
 def application(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
     """Figure 11."""
     with local_session(_NAME, master=_MASTER) as spark:
-        return run_spark_application(spark, seconds=10.0 if quick else 30.0, seed=seed)
+        return run_spark_application(spark, seconds=7.0 if quick else 30.0, compare_nothing=not quick, seed=seed)
 
 
 def overhead(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
     """While nothing is shed; no randomness in it."""
     with local_session(_NAME, master=_MASTER) as spark:
-        return run_spark_overhead(spark, repetitions=2 if quick else 5)
+        return run_spark_overhead(spark, repetitions=2 if quick else 4)
 
 
 def executors(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
     """One and two executors, each a process of its own."""
-    seconds = 10.0 if quick else 30.0
+    seconds = 8.0 if quick else 30.0
     figures = {number: measure(number, seconds, seed) for number in (1, 2)}
     rows = [[number, over_bound, dropped] for number, (over_bound, dropped) in figures.items()]
     section = Section("Executors of their own", table(["executors", "mean wait / bound", "dropped"], rows))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from jettison.sim.load.algorithms import (
 from jettison.sim.load.replay import Outcome
 from jettison.sim.load.workload import StreamSettings, orders
 
+Result = TypeVar("Result")
 LAS, OURS, STRAW_MAN, FULL_KNOWLEDGE, BASE_LINE = "LAS", "ours", "Straw-Man", "Full Knowledge", "Base Line"
 
 
@@ -130,7 +132,7 @@ def run_sweep(points: Sequence[Point], runs: Runs) -> Sweep:
 
 
 def _measure(point: Point, runs: Runs) -> Iterator[Measured]:
-    """Associations side by side on all cores: the compiled loops let other threads run. The order does not matter."""
+    """The same streams for all algorithms."""
 
     def of_association(association: int) -> list[tuple[tuple[float, float], ...]]:
         return [
@@ -138,16 +140,17 @@ def _measure(point: Point, runs: Runs) -> Iterator[Measured]:
             for hash_seed, stream in orders(point.stream, association, runs.orders, runs.seed)
         ]
 
-    with ThreadPoolExecutor(max_workers=_cores()) as threads:
-        by_run = [figures for several in threads.map(of_association, range(runs.associations)) for figures in several]
+    by_run = [figures for several in side_by_side(of_association, range(runs.associations)) for figures in several]
     for name, figures in zip(point.algorithms, zip(*by_run, strict=True), strict=True):
         waits, drops = np.array(figures).T
         yield Measured(point.x, name, point.bound_ms, waits, drops)
 
 
-def _cores() -> int:
-    """Cores that this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def side_by_side(function: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
+    """Results in the order of the numbers, computed on all cores that there are: compiled loops let other threads run."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(max_workers=cores) as threads:
+        return list(threads.map(function, numbers))
 
 
 def _figures(outcome: Outcome) -> tuple[float, float]:
