@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jettison import java
 from jettison.errors import InvalidSetting, Unsupported, explain
-from jettison.reproduce.claims import Claim
+from jettison.reproduce.claims import Claim, save
 from jettison.reproduce.load.parts import ON_SPARK, PARTS
 from jettison.reproduce.report import Report, RunSettings, Section
 from jettison.sim.load.compiled import HAVE_COMPILER
@@ -39,6 +39,7 @@ def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
         more, judged = PARTS[name](settings)
         sections += more
         claims += judged
+        save(claims, settings.out / "claims.json")  # what is known so far, should the run be cut short
         held = sum(claim.holds for claim in judged)
         settings.say(f"{name}: {held} of {len(judged)} claims hold, {time.monotonic() - started:.0f} s")
     command = f"jettison reproduce load{' --quick' if settings.quick else ''} --seed {settings.seed}"
