@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jettison.costs.batches import Batches, Joiner, gathered
 from jettison.costs.fewest import keep_in_turn, keep_most
 from jettison.costs.granularity import Granularity
 from jettison.costs.hashing import Cells, fingerprints
@@ -24,7 +25,6 @@ from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
 from jettison.costs.sketch import CostEstimates, CostSketch, FloatArray
 
-Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
 
 RESERVE = 0.05
@@ -143,10 +143,13 @@ class PartitionShedder:
     def run(self, function: ArrowFunction, batches: Batches) -> Batches:
         """The function's results for the rows kept."""
         self._report.tasks += 1
+        joiner = Joiner()
         for result in function(self._feed(batches)):
+            # Neither joining results nor what happens to them downstream is work of the function.
             paused = self._clock()
-            yield result
+            yield from joiner.add(result)
             self._suspended_s += self._clock() - paused
+        yield from joiner.rest()
         self._memory.pace.end(self._report.busy_s)
 
     def _feed(self, batches: Batches) -> Batches:
@@ -172,7 +175,7 @@ class PartitionShedder:
 
     def _tables(self, batches: Batches) -> Iterator[pa.Table]:
         """Rows to be decided on together. Before anything is known of costs, only a few."""
-        for parts in _gathered(batches, self._settings.lookahead_rows):
+        for parts in gathered(batches, self._settings.lookahead_rows):
             rows = self._oldest_first(pa.Table.from_batches(parts))
             if self._costs.rows_learned == 0.0:
                 yield rows.slice(0, FIRST_ROWS)
@@ -305,19 +308,6 @@ class PartitionShedder:
             known=False,
             rows=int((~known).sum()),
         )
-
-
-def _gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches gathered until they hold `rows` rows; empty ones are left out."""
-    gathered: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows:
-            gathered.append(batch)
-        if sum(one.num_rows for one in gathered) >= rows:
-            yield gathered
-            gathered = []
-    if gathered:
-        yield gathered
 
 
 def _dearest_keys(keys: pa.Array, costs: FloatArray, rows_each: int = 1) -> Totals:

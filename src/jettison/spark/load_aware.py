@@ -16,9 +16,10 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
 from jettison.costs.accounts import FunctionAccounts
+from jettison.costs.batches import Batches
 from jettison.costs.book import CostBook
 from jettison.costs.hashing import SharedHashes
-from jettison.costs.partition import ArrowFunction, Batches, PartitionSettings, PartitionShedder, WorkerMemory
+from jettison.costs.partition import ArrowFunction, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
 from jettison.costs.status import STATUS_FILE, CostStatus, KeyCost
 from jettison.durations import Duration, seconds
