@@ -170,6 +170,23 @@ def test_a_function_with_dear_calls_gets_large_slices_within_one_task() -> None:
     assert max(calls) > 10_000
 
 
+def test_a_remainder_gets_no_call_of_its_own() -> None:
+    world = World(bound_s=1000.0)
+    world.teach()
+    world.memory.granularity.rows = 64
+    calls = []
+
+    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            calls.append(batch.num_rows)
+            world.now_s += 0.001
+            yield batch
+
+    world.function = function  # type: ignore[method-assign]
+    world.run([world.batch(mixed(100)), world.batch(mixed(300))])
+    assert calls == [100, 64, 64, 64, 108]
+
+
 def test_rows_are_taken_in_order_of_arrival() -> None:
     world = World(bound_s=10.0)
     result, _ = world.run([world.batch(["cheap"] * 4, ages_s=[1.0, 3.0, 0.0, 2.0])])

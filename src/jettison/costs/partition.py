@@ -197,7 +197,9 @@ class PartitionShedder:
             offset = 0
             while offset < batch.num_rows:
                 with self._own_time():
-                    piece = batch.slice(offset, self._memory.granularity.next_rows())
+                    rows, left = self._memory.granularity.next_rows(), batch.num_rows - offset
+                    # No remainder of its own: a call for a few rows costs as much as one for many.
+                    piece = batch.slice(offset, rows if left >= 2 * rows else left)
                 offset += piece.num_rows
                 yield piece
 
