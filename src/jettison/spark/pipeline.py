@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.errors import InvalidSetting, explain
 from jettison.network.document import Pipeline
 from jettison.network.graph import Box
-from jettison.spark.network import Network, Stream
+from jettison.spark.network import Network, Stream, union_all
 from jettison.spark.session import local_session
 
 
@@ -42,7 +42,8 @@ def build(spark: SparkSession, pipeline: Pipeline) -> Network:
             name, rows, id=source.get("id", ()), arrival=source.get("arrival"), rate=input.rate, values=input.values
         )
     for box in graph.boxes.values():
-        streams[box.name] = network.add(box, _function(box, pipeline.sql.get(box.name)))
+        function = _function(box, pipeline.sql.get(box.name), pipeline.watermarks.get(box.name, {}))
+        streams[box.name] = network.add(box, function)
     for name, output in graph.outputs.items():
         if name not in pipeline.paths:
             raise InvalidSetting(explain("`path` must name a folder to write to", "none", where=f"output {name!r}"))
@@ -61,16 +62,15 @@ def _opened(spark: SparkSession, name: str, source: Mapping[str, Any]) -> DataFr
     return reader.load(source["path"]) if "path" in source else reader.load()
 
 
-def _function(box: Box, sql: str | None) -> Callable[..., DataFrame]:
+def _function(box: Box, sql: str | None, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
     def apply(*entering: DataFrame) -> DataFrame:
         if box.kind == "union" and sql is None:
-            first, *others = entering
-            for other in others:
-                first = first.unionByName(other)
-            return first
+            return union_all(*entering)
         if sql is None:
             raise InvalidSetting(explain("`sql` must say what the box does", "none", where=f"box {box.name!r}"))
         for source, rows in zip(box.sources, entering, strict=True):
+            for column, delay in watermark.items():
+                rows = rows.withWatermark(column, delay) if column in rows.columns else rows
             rows.createOrReplaceTempView(source)
         return entering[0].sparkSession.sql(sql)
 
