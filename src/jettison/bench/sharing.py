@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jettison.bench.result import Result
 from jettison.bench.streams import task_cpu_s
-from jettison.demo.landing import RIDE_SCHEMA, SPARK_SCHEMA, land_all
+from jettison.demo.landing import land_all
+from jettison.demo.pipeline import parsed, raw_rides
 from jettison.spark.network import Network
 
 _OUTPUTS = 20
@@ -42,15 +43,6 @@ def sharing(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]
     ]
 
 
-def _raw(spark: SparkSession, source: Path) -> DataFrame:
-    return spark.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
-
-
-def _parsed(rows: DataFrame) -> DataFrame:
-    kept = [name for name in ("partition", "offset", "jt_weight") if name in rows.columns]
-    return rows.selectExpr(*kept, f"from_json(value, '{RIDE_SCHEMA}') r").select(*kept, "r.*")
-
-
 def _condition(output: int) -> str:
     return f"fare between {output} and {output + 5}"
 
@@ -60,18 +52,21 @@ def _discard(rows: DataFrame, batch_id: int) -> None:
 
 
 def _separate(spark: SparkSession, source: Path, run: Path) -> None:
+    queries = []
     for output in range(_OUTPUTS):
-        rows = _parsed(_raw(spark, source)).where(_condition(output))
+        rows = parsed(raw_rides(spark, source, files_per_batch=1)).where(_condition(output))
         writer = rows.writeStream.foreachBatch(_discard).trigger(availableNow=True)
-        writer.option("checkpointLocation", str(run / f"separate{output}")).start().awaitTermination()
+        queries.append(writer.option("checkpointLocation", str(run / f"separate{output}")).start())
+    for query in queries:
+        query.awaitTermination()
 
 
 def _network(spark: SparkSession, source: Path, run: Path) -> None:
     network = Network(value="fare")
-    rides = network.input("rides", _raw(spark, source), id=["partition", "offset"])
-    parsed = network.map("parse", rides, _parsed)
+    rides = network.input("rides", raw_rides(spark, source, files_per_batch=1), id=["partition", "offset"])
+    parse = network.map("parse", rides, lambda rows: parsed(rows, "partition", "offset", "jt_weight"))
     for output in range(_OUTPUTS):
-        stream = network.filter(f"box{output}", parsed, _condition(output), selectivity=0.2)
+        stream = network.filter(f"box{output}", parse, _condition(output), selectivity=0.2)
         network.output(f"out{output}", stream, _discard)
     query = network.start(latency="1 hour", checkpoint=run / "network", trigger={"availableNow": True})
     query.awaitTermination()

@@ -7,6 +7,8 @@ import pytest
 
 from jettison.reproduce.aurora import sharing, skew, utility_loss
 from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent, shedders
+from jettison.reproduce.aurora.loss_ratios import LossRatios
+from jettison.reproduce.aurora.seeds import for_each
 from jettison.reproduce.aurora.statistics import bootstrap, mean
 from jettison.sim.network.generator import random_network
 
@@ -41,14 +43,26 @@ def test_trends_of_ratios_can_fail() -> None:
     shape = (20, len(skew.GAPS), len(skew.SKEWS))
     semantic = np.full(shape, 10.0)
     rising = 10.0 * (3.0 - np.arange(shape[1])[:, None] + np.arange(shape[2])[None, :]) * np.ones(shape)
-    assert [claim.holds for claim in skew.claims(rising, semantic, 1, {})] == [True, True]
-    assert [claim.holds for claim in skew.claims(rising[:, ::-1, ::-1], semantic, 1, {})] == [False, False]
+    assert [claim.holds for claim in skew.claims(LossRatios(rising, semantic, 1), {})] == [True, True]
+    assert [claim.holds for claim in skew.claims(LossRatios(rising[:, ::-1, ::-1], semantic, 1), {})] == [False, False]
 
 
 def test_sharing_can_fail() -> None:
-    losses = np.ones((2, 20, len(sharing.SKEWS), len(sharing.GAPS)))
-    losses[0] *= 0.9
-    assert not any(claim.holds for claim in sharing.claims(losses, 1, {}) if claim.id == "sharing-wins")
+    losses = np.ones((20, len(sharing.SKEWS), len(sharing.GAPS)))
+    found = sharing.claims(LossRatios(0.9 * losses, losses, 1), {})
+    assert not any(claim.holds for claim in found if claim.id == "sharing-wins")
+
+
+def test_the_admission_controls_can_be_in_the_papers_order() -> None:
+    losses = made_up(10, 5, 30)
+    losses["Input-Random"] = losses["Input-Cost-Top"] = losses["Input-Random"] + 5.0
+    assert all(verdicts(losses)[name] for name in ("tuple-loss-random", "tuple-loss-cost-top"))
+    losses["Input-Cost-Uniform"] = losses["Input-Cost-Uniform"] + 10.0
+    assert not any(verdicts(losses)[name] for name in ("tuple-loss-random", "tuple-loss-cost-top"))
+
+
+def test_seeds_come_back_in_their_order() -> None:
+    assert for_each(range(3), abs) == [0, 1, 2]
 
 
 def test_intervals() -> None:
