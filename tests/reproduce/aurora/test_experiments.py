@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.reproduce.aurora import sharing, skew, utility_loss
+from jettison.network.candidates import drop_model
+from jettison.reproduce.aurora import admission_order, sharing, skew, utility_loss
 from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent, shedders
 from jettison.reproduce.aurora.loss_ratios import LossRatios
 from jettison.reproduce.aurora.seeds import for_each
@@ -75,6 +76,16 @@ def test_intervals() -> None:
 def test_excess_load_is_the_papers() -> None:
     assert excess_percent(10.0) == pytest.approx(22.0)
     assert excess_percent(3.0) == pytest.approx(307.0, abs=0.5)
+
+
+def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
+    drawn = random_network(4)
+    last = admission_order.filters_last(drawn)
+    assert sorted(last.boxes) == sorted(drawn.boxes)
+    assert [box.kind for box in last.boxes.values()] != [box.kind for box in drawn.boxes.values()]
+    dear, cheap = admission_order.worth_of_dear_inputs(drop_model(last))
+    dear_drawn, cheap_drawn = admission_order.worth_of_dear_inputs(drop_model(drawn))
+    assert dear_drawn < dear < 1.0 < cheap < cheap_drawn
 
 
 def test_one_comparison_runs_every_shedder() -> None:

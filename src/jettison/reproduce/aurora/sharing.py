@@ -62,6 +62,24 @@ def table_losses(seeds: Sequence[int]) -> dict[str, Samples]:
     return {name: np.array(rows).reshape(len(seeds), len(SKEWS), -1).mean(axis=0) for name, rows in found.items()}
 
 
+def slopes(seeds: Sequence[int]) -> list[list[float]]:
+    """How unlike the graphs are: mean slope of the 20 over that of the 5 flattest, of first and of last rows lost.
+
+    By skew: mean slope, that of the flattest quarter and their ratio, where graphs start to fall; the ratio where they end.
+    """
+    found = []
+    for skew in SKEWS:
+        ends = np.array([_end_slopes(seed, skew) for seed in seeds])  # by seed, query and end
+        means, flattest = ends.mean(axis=(0, 1)), np.sort(ends, axis=1)[:, :5].mean(axis=(0, 1))
+        found.append([float(f) for f in (means[0], flattest[0], means[0] / flattest[0], means[1] / flattest[1])])
+    return found
+
+
+def _end_slopes(seed: int, skew: float) -> list[tuple[float, float]]:
+    graphs = drop_model(shared_network(seed, skew=skew)).loss_tolerance.values()
+    return [(graph.pieces[-1].slope, graph.pieces[0].slope) for graph in graphs]
+
+
 def _losses(planner: Planner, loads: Sequence[float]) -> Samples:
     model = planner.model
     return np.array([model.full_utility - model.utility(planner.at(load)) for load in loads])
@@ -144,5 +162,10 @@ def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
         for skew, line in zip(SKEWS, lines, strict=True)
     ]
     text += table(["planner", "QoS", *header], rows)
+    text += (
+        "\n\nHow much there is to choose between: mean slope of the 20 graphs over that of the flattest quarter.\n\n"
+    )
+    unlike = [[f"skew {skew:g}", *line] for skew, line in zip(SKEWS, slopes(range(first, first + count)), strict=True)]
+    text += table(["QoS", "first rows lost: mean", "flattest quarter", "ratio", "last rows lost: ratio"], unlike)
     plot = curves(excess, series, x_label="excess load [%]", y_label="loss ratio Input-Uniform / Random-LS")
     return [Section("Figure 12: effect of sharing", text, plot)], claims(ratios, config)
