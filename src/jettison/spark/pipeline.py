@@ -16,15 +16,24 @@ from jettison.spark.session import local_session
 
 def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seconds: float | None = None) -> None:
     """Run until stopped, or for some seconds, and print how it went."""
+    graph = pipeline.graph
     with local_session("jettison-run", master=master) as session:
         network = build(session, pipeline)
         query = network.start(
             latency=pipeline.latency, checkpoint=pipeline.checkpoint, semantic=pipeline.semantic, dry_run=dry_run
         )
-        query.awaitTermination(None if seconds is None else int(seconds))
-        if query.isActive:
-            query.stop()
         assert network.shedder is not None
+        print(
+            f"Running: {', '.join(graph.outputs)} from {', '.join(graph.inputs)}, within {pipeline.latency}.",
+            flush=True,
+        )
+        try:
+            query.awaitTermination(None if seconds is None else int(seconds))
+        except KeyboardInterrupt:
+            print("Stopping.", flush=True)
+        finally:
+            query.stop()
+        network.shedder.await_books()
         print(network.shedder.status())
 
 
