@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jettison.demo.rides import RideBook
 from jettison.network.candidates import drop_model
-from jettison.reproduce.aurora import admission_order, sharing, skew, utility_loss
+from jettison.reproduce.aurora import admission_order, live, sharing, skew, utility_loss
 from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent, shedders
 from jettison.reproduce.aurora.loss_ratios import LossRatios
 from jettison.reproduce.aurora.seeds import for_each
@@ -93,3 +94,20 @@ def test_one_comparison_runs_every_shedder() -> None:
     losses = compare(graph, shedders(graph, 1, random_runs=1), seed=1, mean_gap=5.0)
     assert set(losses.by_tuple) == {RANDOM, SEMANTIC, *ADMISSIONS}
     assert all(0.0 <= loss <= 100.0 for loss in losses.by_tuple.values())
+
+
+def test_the_live_claims_can_fail() -> None:
+    dropped = live.LiveRun({"archive": 0.5, "fraud": 0.5, "alarms": 0.5}, [30.0, 20.0, 12.0, 4.0, 5.0, 6.0])
+    chosen = live.LiveRun({"archive": 0.1, "fraud": 0.6, "alarms": 1.0}, [30.0, 20.0, 12.0, 4.0, 5.0, 6.0])
+    assert chosen.utility == pytest.approx(0.9 + 0.8 + 1.0)
+    late = live.LiveRun(chosen.delivered, [1.0, 1.0, 1.0, *[20.0] * 9])
+    for road_map, expected in ((chosen, [True, True]), (late, [True, False])):
+        found = live.claims({"road map": road_map, "Input-Uniform": dropped}, {})
+        assert [claim.holds for claim in found] == expected
+    assert not live.claims({"road map": dropped, "Input-Uniform": chosen}, {})[0].holds
+
+
+def test_dear_rides_are_counted_as_the_feed_lands_them() -> None:
+    book = RideBook(7)
+    fares = np.tile(book.fare_cents, 3)[:250_000]
+    assert live._dear_rides(book, 250_000) == int((fares > 3000).sum()) > 0

@@ -6,6 +6,7 @@ rows are dropped. Needs Java; nothing else in this package does.
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import tempfile
 import time
@@ -19,6 +20,7 @@ import numpy as np
 from jettison.demo.feed import RideFeed
 from jettison.demo.landing import SPARK_SCHEMA, land_all
 from jettison.demo.pipeline import parsed, raw_rides
+from jettison.demo.rides import RideBook
 from jettison.demo.schedule import Phase
 from jettison.network.load import load_coefficients
 from jettison.network.qos import LossTolerance, QoS
@@ -30,7 +32,8 @@ from jettison.spark.session import local_session
 
 OVERLOAD = 3.0
 _ROAD_MAP, _ADMISSION = "road map", "Input-Uniform"
-_BATCH_ROWS, _BATCHES = 60_000, 4
+_SAMPLE_ROWS, _BATCHES = 60_000, 4
+_LEAST_GAIN = 0.1  # of 3: less would not be worth a network
 BOUND_S = 10.0
 _GRAPHS = {
     "archive": LossTolerance([(100, 1.0), (10, 0.9), (0, 0.0)], "archive"),
@@ -38,7 +41,7 @@ _GRAPHS = {
     "alarms": LossTolerance([(100, 1.0), (0, 0.0)], "alarms"),
 }
 _CHECKS = "sha2(concat(ride_id, zone, dropoff, {n}), 512)"
-_DEAR = "fare > 30"
+_DEAR_FARE = 30
 _UNSETTLED = 3  # batches that meet the overload before the controller has seen it
 
 
@@ -87,7 +90,7 @@ def build(raw: Any) -> tuple[Network, dict[str, _Count]]:
     branches = {
         "archive": network.map("enrich", parse, lambda rows: _hashed(rows, 12)),
         "fraud": network.map("score", parse, lambda rows: _hashed(rows, 6)),
-        "alarms": network.filter("dear", parse, _DEAR),
+        "alarms": network.filter("dear", parse, f"fare > {_DEAR_FARE}"),
     }
     sinks = {name: _Count() for name in branches}
     for name, stream in branches.items():
@@ -103,17 +106,29 @@ def _hashed(rows: Any, times: int) -> Any:
 
 
 def measure_capacity(spark: Any, folder: Path) -> Capacity:
-    """Calibrate the boxes on a sample, then run the network with nothing dropped."""
-    land_all(folder / "in", _BATCH_ROWS * _BATCHES, rows_per_file=_BATCH_ROWS // 4)
-    network, _ = build(raw_rides(spark, folder / "in", files_per_batch=4))
-    boxes = calibrate(
-        network, {"rides": spark.read.schema(SPARK_SCHEMA).parquet(str(folder / "in")).limit(_BATCH_ROWS)}
-    )
+    """Calibrate the boxes on a sample, then run the network with nothing dropped, warm, in batches of half the bound.
+
+    The batches' length matters, because each pays a fixed cost: in short ones less would seem to fit than does.
+    """
+    land_all(folder / "sample", _SAMPLE_ROWS, rows_per_file=_SAMPLE_ROWS)
+    network, _ = build(raw_rides(spark, folder / "sample"))
+    boxes = calibrate(network, {"rides": spark.read.schema(SPARK_SCHEMA).parquet(str(folder / "sample"))})
+    guess = _throughput(spark, folder / "warm-up", _SAMPLE_ROWS)
+    measured = _throughput(spark, folder / "measured", int(guess * BOUND_S / 2))
+    return Capacity(measured, 1e6 / load_coefficients(network.graph)["rides"], boxes)
+
+
+def _throughput(spark: Any, folder: Path, batch_rows: int) -> float:
+    """Rows a second that the network processes in batches of so many rows, at the median of those after the first."""
+    files = 4
+    land_all(folder / "in", batch_rows // files * files * _BATCHES, rows_per_file=batch_rows // files)
+    network, _ = build(raw_rides(spark, folder / "in", files_per_batch=files))
     query = network.start(latency="1 hour", checkpoint=folder / "checkpoint", trigger={"availableNow": True})
     query.awaitTermination()
+    assert network.shedder is not None
+    network.shedder.await_books()
     batches = [p for p in query.recentProgress if p.numInputRows][1:]
-    rates = [p.numInputRows / (p.durationMs["triggerExecution"] / 1e3) for p in batches]
-    return Capacity(statistics.median(rates), 1e6 / load_coefficients(network.graph)["rides"], boxes)
+    return statistics.median(p.numInputRows / (p.durationMs["triggerExecution"] / 1e3) for p in batches)
 
 
 def overload(spark: Any, folder: Path, capacity: Capacity, seconds: float, admission: str | None) -> LiveRun:
@@ -132,9 +147,8 @@ def overload(spark: Any, folder: Path, capacity: Capacity, seconds: float, admis
         query.stop()
     assert network.shedder is not None
     network.shedder.await_books()
-    everything = parsed(spark.read.schema(SPARK_SCHEMA).parquet(str(folder / "in")))
     rows = feed.schedule.rows
-    wanted = {"archive": rows, "fraud": rows, "alarms": everything.where(_DEAR).count()}
+    wanted = {"archive": rows, "fraud": rows, "alarms": _dear_rides(feed.landing.book, rows)}
     records = sorted(network.shedder.ledger.records("batch"), key=lambda record: record["batch_id"])
     return LiveRun(
         {name: sum(sink.rows.values()) / max(wanted[name], 1) for name, sink in sinks.items()},
@@ -142,16 +156,25 @@ def overload(spark: Any, folder: Path, capacity: Capacity, seconds: float, admis
     )
 
 
+def _dear_rides(book: RideBook, rows: int) -> int:
+    """How many of the first rows of a feed cost more than the alarms' threshold; the feed goes round the book."""
+    dear = book.fare_cents > 100 * _DEAR_FARE
+    rounds, rest = divmod(rows, len(dear))
+    return rounds * int(dear.sum()) + int(dear[:rest].sum())
+
+
 def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
     """Measure the capacity, then both shedders under the same overload."""
-    seconds = 40.0 if settings.quick else 120.0
+    seconds = 40.0 if settings.quick else 90.0
     with tempfile.TemporaryDirectory(prefix="jettison-aurora-") as scratch, local_session("jettison-aurora") as spark:
         settings.say("live: capacity")
         capacity = measure_capacity(spark, Path(scratch) / "capacity")
         runs = {}
         for name, admission in ((_ROAD_MAP, None), (_ADMISSION, _ADMISSION)):
             settings.say(f"live: {name}, {OVERLOAD:g} times {capacity.rows_per_s:,.0f} rows/s for {seconds:g} s")
-            runs[name] = overload(spark, Path(scratch) / name.replace(" ", "-"), capacity, seconds, admission)
+            folder = Path(scratch) / name.replace(" ", "-")
+            runs[name] = overload(spark, folder, capacity, seconds, admission)
+            shutil.rmtree(folder)  # some gigabytes
     config: dict[str, object] = {
         "rows_per_s": round(OVERLOAD * capacity.rows_per_s),
         "capacity_rows_per_s": round(capacity.rows_per_s),
@@ -168,10 +191,10 @@ def claims(runs: Mapping[str, LiveRun], config: dict[str, object]) -> list[Claim
         Claim(
             "live-utility",
             f"on Spark at {OVERLOAD:g} times the capacity and a bound of {BOUND_S:g} s, the road map's utility exceeds "
-            "Input-Uniform's; the difference, of 3",
+            f"Input-Uniform's by at least {_LEAST_GAIN:g} of 3; the difference",
             paper="",
             ours=runs[_ROAD_MAP].utility - runs[_ADMISSION].utility,
-            at_least=0.0,
+            at_least=_LEAST_GAIN,
             config=config,
         ),
         Claim(
