@@ -295,11 +295,18 @@ class Network:
         return rows
 
     def _deliver(self, batch: DataFrame, batch_id: int) -> None:
-        """Hand one micro-batch to the sinks, computed once."""
+        """Hand one micro-batch to the sinks, computed once.
+
+        It has as many partitions as all outputs together, and a sink finds its rows in few of them. So it is computed
+        with all, and then read with as many tasks as one output has: twenty outputs would otherwise start the tasks of
+        twenty outputs twenty times.
+        """
+        tasks = int(str(batch.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         batch.persist()
         try:
+            batch.count()
             for name, sink in self._sinks.items():
-                sink(batch.where(F.col(name).isNotNull()).select(f"{name}.*"), batch_id)
+                sink(batch.where(F.col(name).isNotNull()).select(f"{name}.*").coalesce(tasks), batch_id)
         finally:
             batch.unpersist()
 
