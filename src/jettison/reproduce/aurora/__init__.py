@@ -22,11 +22,10 @@ def run(settings: RunSettings) -> Report:
         claims += more_claims
     else:
         settings.say("live: left out, because there is no Java")
-    quick = " --quick" if settings.quick else ""
     return Report(
         paper="aurora",
         title="Load shedding in a data stream manager",
-        command=f"jettison reproduce aurora{quick} --seed {settings.seed}",
+        command=settings.command("aurora"),
         sections=sections,
         claims=claims,
     )
