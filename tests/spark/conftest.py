@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from window_streams import Seconds
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -68,6 +70,11 @@ class Source:
 @pytest.fixture
 def source(spark: SparkSession, tmp_path: Path) -> Source:
     return Source(spark, tmp_path / "in")
+
+
+@pytest.fixture
+def seconds(spark: SparkSession, tmp_path: Path) -> Seconds:
+    return Seconds(spark, tmp_path / "in")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jettison import java
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import Report, RunSettings, Section
 
@@ -38,6 +39,7 @@ def experiments() -> Mapping[str, Experiment]:
 
 def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
     """Check every claim of the paper, and our own on top, on a local Spark."""
+    java.require_java()
     from jettison.reproduce.window.decisions import decisions
     from jettison.spark.session import local_session
 

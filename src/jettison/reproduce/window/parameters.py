@@ -74,29 +74,21 @@ def slides(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[li
         axes.plot(steps, [model[s][place] for s in steps], "--", label=f"model, excess {x:.0%}")
     axes.set(xlabel="slide in tuples", ylabel="drop rate needed", xscale="log", ylim=(0, 1.05))
     axes.legend(fontsize=7)
-    at = excess.index(0.25)
-    config = {"excess": 0.25, "size": 100, "slides": list(steps), "batch_size": _GAP}
+    quarter = {slide: rates[excess.index(0.25)] for slide, rates in measured.items()}
     claims = [
-        Claim(
-            "slide-rises-first",
-            "drop rate at slide 10 minus that at slide 1",
-            "first increases",
-            measured[10][at] - measured[1][at],
-            at_least=0.0,
-            config=config,
-        ),
-        Claim(
-            "slide-falls-then",
-            "drop rate at slide 100 minus that at slide 10",
-            "then decreases",
-            measured[100][at] - measured[10][at],
-            at_most=0.0,
-            config=config,
-        ),
+        _change("slide-rises-first", "first increases", quarter, 1, 10, at_least=0.0),
+        _change("slide-falls-then", "then decreases", quarter, 10, 100, at_most=0.0),
     ]
     header = ["slide", *(f"{side}, {x:.0%}" for side in ("measured", "model") for x in excess)]
     rows = [[slide, *measured[slide], *model[slide]] for slide in steps]
     return claims, Section("Figure 13: window slide", table(header, rows), figure)
+
+
+def _change(name: str, paper: str, rates: dict[int, float], before: int, after: int, **bar: float) -> Claim:
+    """What a larger slide does to the drop rate that is needed."""
+    config = {"excess": 0.25, "size": 100, "slides": list(rates), "batch_size": _GAP}
+    claim = f"drop rate at slide {after} minus that at slide {before}"
+    return Claim(name, claim, paper, rates[after] - rates[before], config=config, **bar)
 
 
 def _needed(

@@ -7,7 +7,9 @@ are missing must be exactly those of windows that the ledger says were dropped.
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import random
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,7 +26,7 @@ import jettison as jt
 from jettison.plan import DropPlan
 from jettison.policies.window_drop import WindowDrop
 from jettison.settings import WindowMarks
-from jettison.settings.window_marks import DROP, VOID
+from jettison.settings.window_marks import DROP, KEEP, VOID
 from jettison.stats import Budget, Stats
 from jettison.windows.fan import Branch
 from jettison.windows.grid import Grid
@@ -34,7 +36,6 @@ _EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _MS = 1000
 _SCHEMA = "g string, value long, at timestamp"
 _START_MS = 1_767_225_600_000  # 2026-01-01
-_SPAN_MS = 120_000
 _BUDGETS = (1.0, 0.7, 0.4, 0.1, 0.0)
 
 
@@ -43,26 +44,29 @@ class ChangingBudget(WindowDrop):
     """WindowDrop under a load that changes with the batch: the controller's budget is replaced by one from the seed."""
 
     budget_seed: int = 0
+    keep: float | None = None  # the same in all batches, where it is given
 
     def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
         """Plan for the budget that the seed gives this batch."""
         chance = random.Random(f"{self.budget_seed}:{stats.batch_id // 3}")
-        keep = chance.choice(_BUDGETS)
+        keep = chance.choice(_BUDGETS) if self.keep is None else self.keep
         return super().continued(previous, stats, Budget(keep, keep, budget.late_after_s, f"case: keep {keep}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One random case; everything follows from the seed."""
+    """One case; its rows and budgets follow from the seed, but for a budget that is given as `keep`."""
 
     seed: int
     levels: tuple[Grid, ...]
     max_gap: int
     groups: int
     delay_ms: int
-    decide: str
+    decide: Literal["runs", "coin"]
     batches: int = 8
     rows_per_batch: int = 250
+    span_ms: int = 120_000
+    keep: float | None = None
 
 
 @dataclass
@@ -73,10 +77,8 @@ class Outcome:
     ----------
     plain, shed
         Answers of both sides, by window start, group and values.
-    dropped
-        Numbers of the windows that the ledger has as dropped.
-    gap
-        Most consecutive windows dropped, void ones left out.
+    marked
+        The mark of every window that the ledger has one for, by the window's number.
     changed
         Windows whose mark differed between two plans; there must be none.
     rows_seen, rows_kept
@@ -85,8 +87,7 @@ class Outcome:
 
     plain: list[tuple[Any, ...]] = field(default_factory=list)
     shed: list[tuple[Any, ...]] = field(default_factory=list)
-    dropped: set[int] = field(default_factory=set)
-    gap: int = 0
+    marked: dict[int, str] = field(default_factory=dict)
     changed: int = 0
     rows_seen: int = 0
     rows_kept: int = 0
@@ -99,7 +100,23 @@ class Outcome:
     def lost(self, final: Grid) -> list[tuple[Any, ...]]:
         """Answers of windows that were not dropped, and yet were not delivered."""
         missing = set(self.plain) - set(self.shed)
-        return sorted(answer for answer in missing if (answer[0] - final.offset) // final.slide not in self.dropped)
+        return sorted(a for a in missing if self.marked.get((a[0] - final.offset) // final.slide) != DROP)
+
+    @property
+    def gap(self) -> int:
+        """Most consecutive windows dropped, void ones left out."""
+        answering = self._marks().replace(VOID, "")
+        return max((len(list(run)) for mark, run in itertools.groupby(answering) if mark == DROP), default=0)
+
+    def dropped_share(self, windows: int) -> float:
+        """Share of dropped ones among so many windows, the first of them dropped; NaN where fewer were decided."""
+        marks = self._marks().lstrip(KEEP)[:windows]
+        return marks.count(DROP) / windows if len(marks) == windows else math.nan
+
+    def _marks(self) -> str:
+        """One letter a window; those between two plans that nobody marked are kept."""
+        windows = range(min(self.marked, default=0), max(self.marked, default=-1) + 1)
+        return "".join(self.marked.get(n, KEEP) for n in windows)
 
 
 def make_case(seed: int) -> Case:
@@ -122,11 +139,17 @@ def make_case(seed: int) -> Case:
     )
 
 
+def long_case(seed: int, keep: float, max_gap: int) -> Case:
+    """Well over a thousand tumbling windows, decided plan by plan under a load that does not change."""
+    grid = Grid(100 * _MS, 100 * _MS)
+    return Case(seed, (grid,), max_gap, 1, 0, "runs", rows_per_batch=600, span_ms=160_000, keep=keep)
+
+
 def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     """Run both sides of a case and collect what they deliver."""
     _land(case, folder / "in")
     branch = Branch("answers", Pipeline(case.levels), case.max_gap)
-    policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed)  # type: ignore[arg-type]
+    policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed, keep=case.keep)
     shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=policy)
 
     def source() -> DataFrame:
@@ -146,7 +169,7 @@ def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
         query = shedder.start(both.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True))
         query.awaitTermination()
     shedder.await_books()
-    _read_ledger(shedder.ledger, branch, outcome)
+    _read_ledger(shedder.ledger, outcome)
     return outcome
 
 
@@ -190,7 +213,7 @@ def _land(case: Case, folder: Path) -> None:
     """One file a batch: time goes on, a tenth of the rows is late within the delay, a few are too late."""
     chance = random.Random(case.seed)
     folder.mkdir(parents=True)
-    step = _SPAN_MS // case.batches
+    step = case.span_ms // case.batches
     for batch in range(case.batches):
         lines = []
         for i in range(case.rows_per_batch):
@@ -207,19 +230,12 @@ def _land(case: Case, folder: Path) -> None:
         os.utime(path, (_START_MS / 1000 + batch,) * 2)  # files are taken in the order of their age
 
 
-def _read_ledger(ledger: jt.Ledger, branch: Branch, outcome: Outcome) -> None:
-    marked: dict[int, str] = {}
+def _read_ledger(ledger: jt.Ledger, outcome: Outcome) -> None:
     for record in ledger.records("plan"):
         for setting in DropPlan.from_json(json.dumps(record)).points.values():
             if isinstance(setting, WindowMarks) and setting.first:
                 for n, letter in enumerate(setting.marks[0], start=setting.first[0]):
-                    outcome.changed += marked.setdefault(n, letter) != letter
-    run = 0
-    for n in range(min(marked, default=0), max(marked, default=-1) + 1):
-        if marked.get(n) != VOID:
-            run = run + 1 if marked.get(n) == DROP else 0
-            outcome.gap = max(outcome.gap, run)
-    outcome.dropped = {n for n, letter in marked.items() if letter == DROP}
+                    outcome.changed += outcome.marked.setdefault(n, letter) != letter
     totals = ledger.totals()
     outcome.rows_seen, outcome.rows_kept = totals.seen, totals.kept
 
