@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import RunSettings, Section, table
-from jettison.reproduce.window.subset import long_case, make_case, run_case
+from jettison.reproduce.window.subset import long_case, make_case, run_cases
 from jettison.windows.decide import highest_share
 
 _WINDOWS = 1000
@@ -26,9 +25,8 @@ def subset(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[li
     wrong = lost = changed = delivered = missing = shed_cases = 0
     worst_gap, started = -math.inf, time.monotonic()
     deviations: list[float] = []
-    for number, case in enumerate([*long_cases, *cases], start=1):
-        outcome = run_case(spark, case, folder / "case")
-        shutil.rmtree(folder / "case")
+    done = run_cases(spark, [*long_cases, *cases], folder)
+    for number, (case, outcome) in enumerate(done, start=1):
         wrong += len(outcome.wrong)
         lost += len(outcome.lost(case.levels[-1]))
         changed += outcome.changed

@@ -12,7 +12,9 @@ import json
 import math
 import os
 import random
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,7 +34,15 @@ from jettison.windows.fan import Branch
 from jettison.windows.grid import Grid
 from jettison.windows.needs import Pipeline
 
-_EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_AT_ONCE = 3  # small batches mostly wait: for files, for other processes, for one another
+_CHEAP = {
+    # Closed windows come out with the next rows instead of in batches of their own: half as many batches.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Every state partition of every aggregate is a task and a file in every batch.
+    "spark.sql.shuffle.partitions": "1",
+    # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
 _MS = 1000
 _SCHEMA = "g string, value long, at timestamp"
 _START_MS = 1_767_225_600_000  # 2026-01-01
@@ -145,19 +155,27 @@ def long_case(seed: int, keep: float, max_gap: int) -> Case:
     return Case(seed, (grid,), max_gap, 1, 0, "runs", rows_per_batch=600, span_ms=160_000, keep=keep)
 
 
+def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Iterator[tuple[Case, Outcome]]:
+    """Run cases, some at a time, and yield them with their outcomes in the order given."""
+    with _cheap_batches(spark), ThreadPoolExecutor(_AT_ONCE) as pool:
+        running = [pool.submit(_run_and_clear, spark, case, folder / str(i)) for i, case in enumerate(cases)]
+        try:
+            for case, outcome in zip(cases, running, strict=True):
+                yield case, outcome.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     """Run both sides of a case and collect what they deliver."""
     _land(case, folder / "in")
     branch = Branch("answers", Pipeline(case.levels), case.max_gap)
     policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed, keep=case.keep)
     shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=policy)
-
-    def source() -> DataFrame:
-        rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-        return rows.withWatermark("at", f"{case.delay_ms} milliseconds")
-
-    shed = shedder.deliver(_nested(shedder.guard(source(), id=["g", "value"]), case.levels))
-    both = _side(_nested(source(), case.levels), "plain").unionByName(_side(shed, "shed"))
+    rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    rows = rows.withWatermark("at", f"{case.delay_ms} milliseconds")
+    shed = shedder.deliver(_nested(shedder.guard(rows, id=["g", "value"]), case.levels))
+    both = _side(_nested(rows, case.levels), "plain").unionByName(_side(shed, "shed"))
     outcome = Outcome()
 
     def collect(answers: DataFrame, batch: int) -> None:
@@ -165,23 +183,31 @@ def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
             side = outcome.plain if row.side == "plain" else outcome.shed
             side.append((row.start, row.g, row.n, row.total, row.digest))
 
-    with _only_batches_with_rows(spark):
-        query = shedder.start(both.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True))
-        query.awaitTermination()
+    query = shedder.start(both.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True))
+    query.awaitTermination()
     shedder.await_books()
     _read_ledger(shedder.ledger, outcome)
     return outcome
 
 
+def _run_and_clear(spark: SparkSession, case: Case, folder: Path) -> Outcome:
+    try:
+        return run_case(spark, case, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
-def _only_batches_with_rows(spark: SparkSession) -> Iterator[None]:
-    """Closed windows come out with the next rows instead of in batches of their own: half as many batches."""
-    before = spark.conf.get(_EMPTY_BATCHES)
-    spark.conf.set(_EMPTY_BATCHES, "false")
+def _cheap_batches(spark: SparkSession) -> Iterator[None]:
+    """The session with what makes small batches cheap and changes no answer."""
+    before = {name: spark.conf.get(name, None) for name in _CHEAP}
+    for name, value in _CHEAP.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(_EMPTY_BATCHES, before or "true")
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def _nested(rows: DataFrame, levels: tuple[Grid, ...]) -> DataFrame:
