@@ -29,7 +29,7 @@ Delivery = list[tuple[float, float]]
 
 def overload(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
     """Tumbling windows of a second at three times capacity, windows dropped or answers dropped at random."""
-    seconds = 40.0 if settings.quick else 90.0
+    seconds = 36.0 if settings.quick else 90.0
     capacity = _capacity(spark, folder)
     rate = round(_LOAD * capacity)
     settings.say(f"  capacity about {capacity:,.0f} rows/s, feeding {rate:,} rows/s")

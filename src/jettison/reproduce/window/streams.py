@@ -77,7 +77,7 @@ def land(spark: SparkSession, folder: Path, tuples: int, files: int = 4, *, text
     numbers.selectExpr("id", "at", "value", *([reading] if text else [])).write.parquet(str(folder))
 
 
-def source(spark: SparkSession, folder: Path, *, files_a_batch: int = 1) -> DataFrame:
+def source(spark: SparkSession, folder: Path, *, files_a_batch: int = 2) -> DataFrame:
     """The readings as a stream, with the watermark in front of everything."""
     schema = "id BIGINT, at TIMESTAMP, value DOUBLE, json STRING"
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_a_batch).parquet(str(folder))
