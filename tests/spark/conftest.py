@@ -23,6 +23,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("jettison-tests")
         # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
         .config("spark.sql.shuffle.partitions", "2")
+        # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+        .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
         # The exact row counts come from the driver's web interface; port 0 lets two test runs share a machine.
         .config("spark.ui.enabled", "true")
         .config("spark.ui.port", "0")

@@ -15,6 +15,8 @@ def session(master: str, folder: Path, settings: dict[str, str]) -> SparkSession
     builder = (
         SparkSession.builder.master(master)
         .config("spark.sql.shuffle.partitions", "2")
+        # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+        .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
         .config("spark.ui.port", "0")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")

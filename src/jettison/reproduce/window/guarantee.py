@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import RunSettings, Section, table
-from jettison.reproduce.window.subset import long_case, make_case, run_cases
+from jettison.reproduce.window.cases import long_case, make_case
+from jettison.reproduce.window.subset import run_cases
 from jettison.windows.decide import highest_share
 
 _WINDOWS = 1000

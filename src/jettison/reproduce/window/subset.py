@@ -7,19 +7,15 @@ are missing must be exactly those of windows that the ledger says were dropped.
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
-import os
 import random
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,8 +23,8 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.plan import DropPlan
 from jettison.policies.window_drop import WindowDrop
+from jettison.reproduce.window.cases import MS, Case, Outcome, land
 from jettison.settings import WindowMarks
-from jettison.settings.window_marks import DROP, KEEP, VOID
 from jettison.stats import Budget, Stats
 from jettison.windows.fan import Branch
 from jettison.windows.grid import Grid
@@ -43,9 +39,7 @@ _CHEAP = {
     # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
-_MS = 1000
 _SCHEMA = "g string, value long, at timestamp"
-_START_MS = 1_767_225_600_000  # 2026-01-01
 _BUDGETS = (1.0, 0.7, 0.4, 0.1, 0.0)
 
 
@@ -63,98 +57,6 @@ class ChangingBudget(WindowDrop):
         return super().continued(previous, stats, Budget(keep, keep, budget.late_after_s, f"case: keep {keep}"))
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One case; its rows and budgets follow from the seed, but for a budget that is given as `keep`."""
-
-    seed: int
-    levels: tuple[Grid, ...]
-    max_gap: int
-    groups: int
-    delay_ms: int
-    decide: Literal["runs", "coin"]
-    batches: int = 8
-    rows_per_batch: int = 250
-    span_ms: int = 120_000
-    keep: float | None = None
-
-
-@dataclass
-class Outcome:
-    """What came out of a case.
-
-    Parameters
-    ----------
-    plain, shed
-        Answers of both sides, by window start, group and values.
-    marked
-        The mark of every window that the ledger has one for, by the window's number.
-    changed
-        Windows whose mark differed between two plans; there must be none.
-    rows_seen, rows_kept
-        At the guard.
-    """
-
-    plain: list[tuple[Any, ...]] = field(default_factory=list)
-    shed: list[tuple[Any, ...]] = field(default_factory=list)
-    marked: dict[int, str] = field(default_factory=dict)
-    changed: int = 0
-    rows_seen: int = 0
-    rows_kept: int = 0
-
-    @property
-    def wrong(self) -> list[tuple[Any, ...]]:
-        """Delivered answers that the query without shedding does not give."""
-        return sorted(set(self.shed) - set(self.plain)) + _repeated(self.shed)
-
-    def lost(self, final: Grid) -> list[tuple[Any, ...]]:
-        """Answers of windows that were not dropped, and yet were not delivered."""
-        missing = set(self.plain) - set(self.shed)
-        return sorted(a for a in missing if self.marked.get((a[0] - final.offset) // final.slide) != DROP)
-
-    @property
-    def gap(self) -> int:
-        """Most consecutive windows dropped, void ones left out."""
-        answering = self._marks().replace(VOID, "")
-        return max((len(list(run)) for mark, run in itertools.groupby(answering) if mark == DROP), default=0)
-
-    def dropped_share(self, windows: int) -> float:
-        """Share of dropped ones among so many windows, the first of them dropped; NaN where fewer were decided."""
-        marks = self._marks().lstrip(KEEP)[:windows]
-        return marks.count(DROP) / windows if len(marks) == windows else math.nan
-
-    def _marks(self) -> str:
-        """One letter a window; those between two plans that nobody marked are kept."""
-        windows = range(min(self.marked, default=0), max(self.marked, default=-1) + 1)
-        return "".join(self.marked.get(n, KEEP) for n in windows)
-
-
-def make_case(seed: int) -> Case:
-    """A random case."""
-    chance = random.Random(seed)
-    depth = 1 + seed % 3
-    levels = []
-    for level in range(depth):
-        slide = chance.choice([500, 700, 1000, 1500, 2000, 3000]) * (level + 1)
-        size = slide * chance.choice([1, 1, 2, 3]) + chance.choice([0, 0, 0, slide // 3])
-        offset = chance.choice([0, 0, 250, slide // 2, 333])
-        levels.append(Grid(size * _MS, slide * _MS, offset * _MS))
-    return Case(
-        seed=seed,
-        levels=tuple(levels),
-        max_gap=chance.choice([1, 2, 4, 8]),
-        groups=chance.choice([1, 3, 8]),
-        delay_ms=chance.choice([0, 1000, 4000]),
-        decide=chance.choice(["runs", "runs", "coin"]),
-    )
-
-
-def long_case(seed: int, keep: float, max_gap: int) -> Case:
-    """Well over a thousand tumbling windows, decided plan by plan under a load that does not change."""
-    grid = Grid(100 * _MS, 100 * _MS)
-    return Case(seed, (grid,), max_gap, 1, 0, "runs", rows_per_batch=600, span_ms=160_000, keep=keep)
-
-
 def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Iterator[tuple[Case, Outcome]]:
     """Run cases, some at a time, and yield them with their outcomes in the order given."""
     with _cheap_batches(spark), ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -168,7 +70,7 @@ def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Itera
 
 def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     """Run both sides of a case and collect what they deliver."""
-    _land(case, folder / "in")
+    land(case, folder / "in")
     branch = Branch("answers", Pipeline(case.levels), case.max_gap)
     policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed, keep=case.keep)
     shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=policy)
@@ -226,34 +128,13 @@ def _nested(rows: DataFrame, levels: tuple[Grid, ...]) -> DataFrame:
 
 
 def _window(time: str, grid: Grid) -> Any:
-    size, slide, offset = (f"{us // _MS} milliseconds" for us in (grid.size, grid.slide, grid.offset))
+    size, slide, offset = (f"{us // MS} milliseconds" for us in (grid.size, grid.slide, grid.offset))
     return F.window(time, size, slide, offset)
 
 
 def _side(answers: DataFrame, name: str) -> DataFrame:
     start = F.unix_micros(F.col("window.start")).alias("start")
     return answers.select(F.lit(name).alias("side"), start, "g", "n", "total", "digest")
-
-
-def _land(case: Case, folder: Path) -> None:
-    """One file a batch: time goes on, a tenth of the rows is late within the delay, a few are too late."""
-    chance = random.Random(case.seed)
-    folder.mkdir(parents=True)
-    step = case.span_ms // case.batches
-    for batch in range(case.batches):
-        lines = []
-        for i in range(case.rows_per_batch):
-            at = _START_MS + batch * step + step * i // case.rows_per_batch
-            if (luck := chance.random()) < 0.1:
-                at -= chance.randint(0, case.delay_ms)
-            elif luck < 0.12:
-                at -= case.delay_ms + chance.randint(0, 20_000)
-            number = batch * case.rows_per_batch + i
-            time = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
-            lines.append(json.dumps({"g": f"g{chance.randrange(case.groups)}", "value": number, "at": time}))
-        path = folder / f"{batch:03d}.json"
-        path.write_text("\n".join(lines) + "\n")
-        os.utime(path, (_START_MS / 1000 + batch,) * 2)  # files are taken in the order of their age
 
 
 def _read_ledger(ledger: jt.Ledger, outcome: Outcome) -> None:
@@ -264,7 +145,3 @@ def _read_ledger(ledger: jt.Ledger, outcome: Outcome) -> None:
                     outcome.changed += outcome.marked.setdefault(n, letter) != letter
     totals = ledger.totals()
     outcome.rows_seen, outcome.rows_kept = totals.seen, totals.kept
-
-
-def _repeated(answers: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return sorted({answer for answer in answers if answers.count(answer) > 1})

@@ -6,8 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from jettison.reproduce.window import subset
-from jettison.reproduce.window.subset import Outcome, make_case
+from jettison.reproduce.window.cases import Outcome, land, make_case
 from jettison.windows.grid import Grid
 
 CASES = [make_case(seed) for seed in range(200)]
@@ -28,7 +27,7 @@ def test_cases_cover_nesting_overlap_offsets_groups_late_rows_and_both_deciders(
 
 def test_rows_of_a_case_are_late_within_the_delay_and_beyond_it(tmp_path: Path) -> None:
     case = next(case for case in CASES if case.delay_ms == 4000)
-    subset._land(case, tmp_path / "in")
+    land(case, tmp_path / "in")
     newest, lateness = "", []
     for file in sorted((tmp_path / "in").iterdir()):
         times = [json.loads(line)["at"] for line in file.read_text().splitlines()]
