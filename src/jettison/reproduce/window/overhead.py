@@ -51,7 +51,7 @@ def idle(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list
     if settings.quick:
         cells, repetitions = [(25, 1.0), (100, 0.5)], 1
     else:
-        cells, repetitions = [(size, share) for share in (1.0, 0.5) for size in (25, 50, 75, 100)], 3
+        cells, repetitions = [(size, share) for share in (1.0, 0.5) for size in (25, 50, 75, 100)], 2
     claims, rows = [], []
     for given, bar in zip(inputs, (1.05, 1.12), strict=True):
         given.land(spark, folder / "in")
@@ -88,7 +88,7 @@ def idle(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list
 
 def saved(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
     """Half of all tumbling windows dropped in front of a JSON parse, against the plain query."""
-    size, repetitions = 1000, 1 if settings.quick else 5
+    size, repetitions = 1000, 1 if settings.quick else 3
     given = Input(text=True, rows_per_batch=600_000)
     given.land(spark, folder / "in")
     query = _Means(spark, folder / "in", given, size, 1.0)

@@ -52,7 +52,7 @@ class ChangingBudget(WindowDrop):
 
     def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
         """Plan for the budget that the seed gives this batch."""
-        chance = random.Random(f"{self.budget_seed}:{stats.batch_id // 3}")
+        chance = random.Random(f"{self.budget_seed}:{stats.batch_id // 2}")
         keep = chance.choice(_BUDGETS) if self.keep is None else self.keep
         return super().continued(previous, stats, Budget(keep, keep, budget.late_after_s, f"case: keep {keep}"))
 
