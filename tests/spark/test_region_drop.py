@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.errors import InvalidSetting, MissingColumn
+from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.plan import DropPlan
 from jettison.policies.sifter import Sifter
 from jettison.settings import RegionDrop
@@ -168,6 +168,8 @@ def test_columns_are_checked_before_anything_starts(spark, keep):
         keep(spark.range(3), RegionDrop(), space)
     with pytest.raises(InvalidSetting, match="must be a number"):
         keep(spark.range(3).withColumn("price", F.lit("dear")), RegionDrop(), space)
+    with pytest.raises(InvalidInput, match="without the column 'jt_cell'"):
+        keep(spark.range(3).withColumns({"price": F.lit(0.5), "jt_cell": F.lit(1)}), RegionDrop(), space)
 
 
 def test_a_sifter_guards_a_stream(spark, source, numbered, tmp_path):

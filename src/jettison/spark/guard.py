@@ -10,9 +10,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
-from jettison.spark.mechanisms.base import WithHelpers
 
 WEIGHT = "jt_weight"
 PLAN = "jt_plan"
@@ -29,10 +29,11 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     """
     seen = rows if point.observed else _marked_seen(rows, point)
     seen = seen.withColumn(PLAN, computed_once(plan))
-    helpers = mechanism.helpers(seen, F.col(PLAN)) if isinstance(mechanism, WithHelpers) else []
+    helpers = mechanism.helpers(seen, F.col(PLAN))
+    passing = [PLAN, *(name for columns in helpers for name in columns)]
+    validate.no_reserved_column(rows, [*passing, _RECENT])
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
-    passing = [PLAN, *(name for columns in helpers for name in columns)]
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:

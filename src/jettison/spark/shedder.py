@@ -24,7 +24,7 @@ from jettison.spark import validate
 from jettison.spark.channel import Channel
 from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.guard import PLAN, guarded
+from jettison.spark.guard import guarded
 from jettison.spark.listener import ProgressListener
 from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
 from jettison.spark.metrics import FilterCounts
@@ -128,7 +128,6 @@ class Shedder:
         if self._pilot is not None:
             raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
         validate.streaming(rows)
-        validate.no_reserved_column(rows, PLAN)
         point = DropPoint(
             name=self._new_name(name),
             id=validate.identity(rows, id),
@@ -140,8 +139,7 @@ class Shedder:
         )
         self._connect(rows.sparkSession)
         mechanism = mechanism_for(self.policy)
-        if isinstance(mechanism, WindowMechanism):
-            mechanism.check(rows, point)
+        mechanism.check(rows, point)
         if self._together is None:
             plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
         else:

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 
 from jettison.spark.drop_point import DropPoint
 
 
-class Mechanism(Protocol):
+class Mechanism(ABC):
     """Compiles one kind of setting into native columns, once; afterwards only the plan changes.
-
-    A mechanism whose decisions cannot be taken back has `outlives_lease = True`: its plan is obeyed even when no
-    controller renews it any more, so such a plan must run out by itself.
 
     The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, inside the subquery
     that reads the plan; `decision` runs on every row and finds the fields ready.
     """
 
-    schema: str
+    schema: ClassVar[str]
     """The setting's fields inside the plan's JSON, as the DDL of a struct."""
 
+    outlives_lease: ClassVar[bool] = False
+    """Whether a plan is obeyed even when no controller renews it any more: for decisions that cannot be taken back.
+
+    Such a plan must run out by itself.
+    """
+
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
+        """Raise an error where this mechanism cannot work on `rows`, or not with what `point` asks for."""
+        return
+
+    @abstractmethod
     def plan_fields(self, setting: Column, now_us: Column) -> Mapping[str, Column]:
         """What the decision needs, computed from the setting and the batch's time in microseconds."""
-        ...
 
+    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
+        """Columns that are computed first, each once a row, because the decision uses them several times.
+
+        They come step by step: a step may use the columns of those before it. They are dropped again.
+        """
+        return ()
+
+    @abstractmethod
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         """Whether a row is kept, and its weight if it is.
 
         `plan` is a struct of the fields above, null where no plan is valid: the decision must then come out true or
         null and the weight 1 or null, both of which the guard reads as "keep".
         """
-        ...
-
-
-@runtime_checkable
-class WithHelpers(Protocol):
-    """A mechanism that computes columns first, each once a row, because its decision uses them several times."""
-
-    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
-        """Helper columns, step by step: a step may use the columns of those before it. They are dropped again."""
-        ...

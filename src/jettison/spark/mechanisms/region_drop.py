@@ -17,12 +17,13 @@ from jettison.sifter.raster import ZOOMED_BUCKETS, ZOOMED_MOST_CUTS
 from jettison.sifter.space import Space
 from jettison.spark.coordinates import check_attributes, code
 from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import threshold, weight
 
 _CODE, _BUCKET, _CELL, _TABLES, _THRESHOLD = "jt_code", "jt_bucket", "jt_cell", "jt_tables", "jt_threshold"
 
 
-class RegionMechanism:
+class RegionMechanism(Mechanism):
     """Executes `RegionDrop` over the attributes of `space`."""
 
     schema = (
