@@ -55,5 +55,6 @@ def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
             sections.append(section)
             for claim in more:
                 settings.say(f"  {claim.id}: {claim.ours:.4g}, {claim.bar}, holds: {claim.holds}")
-    command = f"jettison reproduce window{' --quick' if settings.quick else ''} --seed {settings.seed}"
-    return Report("window", "Window drops: fewer answers, every one of them exact", command, sections, claims)
+    return Report(
+        "window", "Window drops: fewer answers, every one of them exact", settings.command("window"), sections, claims
+    )
