@@ -95,7 +95,7 @@ class RegionMechanism(Mechanism):
         }
         entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), self._bucket(axis)) for axis in self._axes}
         place = reduce(lambda one, other: one + other, [_place(axis) for axis in self._axes])
-        cell = F.coalesce(place, F.lit(self._first_cell).cast("bigint"))
+        cell = F.when(F.col(f"{_OFFSET}0").isNotNull(), place).otherwise(F.lit(self._first_cell).cast("bigint"))
         return [codes | {_TABLE: plan["table"]}, offsets, entries, {_CELL: cell}]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
