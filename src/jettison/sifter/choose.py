@@ -9,7 +9,7 @@ from jettison.sifter.build import PARTITIONINGS, Built, Partitioning, Sample, bu
 from jettison.sifter.queries import RangeQueries
 
 # What another partitioning must promise, in QoS, to be chosen over QDPart.
-_PREFERRED, _MARGIN = "qdpart", 0.03
+_PREFERRED, _MARGIN = "qdpart", 0.02
 
 
 def candidates(
