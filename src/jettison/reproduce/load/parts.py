@@ -19,7 +19,7 @@ Part = Callable[[RunSettings], Judged]
 
 
 def _runs(settings: RunSettings, orders: int = 50) -> Runs:
-    """The paper's 100 associations x 50 orders; quickly as many associations, which differ more than orders do."""
+    """The paper's 100 associations x 50 orders; quickly each association in one order."""
     return Runs(100, 1 if settings.quick else orders, settings.seed)
 
 
