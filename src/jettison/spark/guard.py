@@ -2,7 +2,8 @@
 
 A guarded DataFrame is the input with some rows removed and the column `jt_weight` added: the inverse of the
 probability that the row was kept. Which rows those are is the mechanism's affair; what every mechanism shares is
-here: fail open, protected rows, the dry run, and counting.
+here: fail open, protected rows, the dry run, and counting. Where the mechanism takes a sample for its policy, the
+column `jt_sampled` marks its rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
 
 WEIGHT = "jt_weight"
+SAMPLED = "jt_sampled"
 PLAN = "jt_plan"
 _RECENT = "jt_recent"
 RECENT_US = 1_000_000
@@ -34,6 +36,11 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     validate.no_reserved_column(rows, [*passing, _RECENT])
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
+    sampling = mechanism.sample(seen, point)
+    sample = [] if sampling is None else [sampling.report.alias("sample")]
+    if sampling is not None:  # a row is marked if it belongs to the sample of any drop point on its path
+        marked = F.col(SAMPLED) | sampling.sampled if SAMPLED in rows.columns else sampling.sampled
+        seen = seen.withColumn(SAMPLED, marked)
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
@@ -43,16 +50,19 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         weight = F.col(WEIGHT) * weight
     if point.dry_run:
         unweighted = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep).withColumn(WEIGHT, unweighted).drop(*passing)
+        return _observe_both(seen, point, keep, sample).withColumn(WEIGHT, unweighted).drop(*passing)
     if point.observed:
-        return _observe_both(seen, point, keep).where(keep).withColumn(WEIGHT, weight).drop(*passing)
+        return _observe_both(seen, point, keep, sample).where(keep).withColumn(WEIGHT, weight).drop(*passing)
     kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight)
-    if point.arrival is None:
-        return kept.drop(*passing)
+    arrivals: list[Column] = []
+    if point.arrival is not None:
+        kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT)))
+        arrivals = [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
     # The plan is dropped before the rows are observed, because there every column is copied.
-    kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT))).drop(*passing)
-    counts = [F.count(F.lit(1)).alias("kept"), F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
-    return kept.observe(point.metric, *counts).drop(_RECENT)
+    kept = kept.drop(*passing)
+    if not arrivals and not sample:
+        return kept
+    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *arrivals, *sample).drop(_RECENT)
 
 
 def computed_once(column: Column) -> Column:
@@ -64,8 +74,8 @@ def computed_once(column: Column) -> Column:
     return F.when(F.spark_partition_id() >= 0, column)
 
 
-def _observe_both(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:
-    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept")]
+def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, sample: list[Column]) -> DataFrame:
+    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *sample]
     if point.arrival:
         counts += [F.sum(_recent(point.arrival, F.lit(1.0))).alias("recent"), *_arrivals(point.arrival)]
     return rows.observe(point.metric, *counts)

@@ -26,6 +26,7 @@ from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.listener import ProgressListener
+from jettison.spark.load_aware import LoadAware
 from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
 from jettison.spark.metrics import FilterCounts
 from jettison.status import Status
@@ -97,6 +98,16 @@ class Shedder:
         self._spark: SparkSession | None = None
         self._plan_read_s = 0.0
         self._pilot: Pilot | None = None
+        self._functions: list[LoadAware] = []
+
+    @property
+    def checkpoint(self) -> str:
+        """The query's checkpoint location."""
+        return self._checkpoint.uri
+
+    def attach(self, function: LoadAware) -> None:
+        """Show a function under load-aware shedding in `status`, and close its books with the query's."""
+        self._functions.append(function)
 
     def guard(
         self,
@@ -231,6 +242,7 @@ class Shedder:
             rows_seen=tally.seen,
             rows_kept=tally.kept,
             faults=dict(self._pilot.faults),
+            functions={function.__name__: function.status() for function in self._functions},
         )
 
     @property
@@ -255,9 +267,13 @@ class Shedder:
     def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
         assert self._spark is not None
         streams = self._spark.streams
-        listener = ProgressListener(
-            pilot, tuple(self._points.values()), on_end=lambda: streams.removeListener(listener)
-        )
+
+        def ended() -> None:
+            streams.removeListener(listener)
+            for function in self._functions:
+                function.close()
+
+        listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
         pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
         streams.addListener(listener)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 
@@ -49,3 +49,22 @@ class Mechanism(ABC):
         `plan` is a struct of the fields above, null where no plan is valid: the decision must then come out true or
         null and the weight 1 or null, both of which the guard reads as "keep".
         """
+
+    def sample(self, rows: DataFrame, point: DropPoint) -> Sampling | None:
+        """Rows to show to the policy, or `None`. No plan may drop them, and they may depend on identity alone."""
+        return None
+
+
+class Sampling(NamedTuple):
+    """Some of the rows, for a policy to learn from.
+
+    Parameters
+    ----------
+    sampled
+        Whether a row is one of them.
+    report
+        An aggregate of bounded size to observe: the rows as text, a list of lists of numbers.
+    """
+
+    sampled: Column
+    report: Column
