@@ -14,11 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison import plan_file
+from jettison.batch_report import BatchReport
 from jettison.control import ControlSettings, row_cap
 from jettison.durations import Duration, seconds
 from jettison.errors import InvalidInput, InvalidSetting, Unsupported, explain
 from jettison.ledger import Ledger
-from jettison.pilot import BatchReport, ExactCounts, Pilot
+from jettison.pilot import ExactCounts, Pilot
 from jettison.policies import Policy, UniformDrop
 from jettison.spark import validate
 from jettison.spark.channel import Channel
@@ -268,15 +269,16 @@ class Shedder:
         assert self._spark is not None
         streams = self._spark.streams
 
-        def ended() -> None:
-            streams.removeListener(listener)
-            for function in self._functions:
+        def ended(error: str | None) -> None:
+            for function in self._functions:  # before the pilot: once its books are closed, all are
                 function.close()
+            pilot.close(error=error)
+            streams.removeListener(listener)
 
         listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
-        pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
-        streams.addListener(listener)
         try:
+            pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
+            streams.addListener(listener)
             query = writer.option("checkpointLocation", self._checkpoint.uri).start()
         except BaseException:
             streams.removeListener(listener)
