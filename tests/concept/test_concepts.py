@@ -65,7 +65,7 @@ def test_shifts_are_shares_and_the_same_concept_has_not_moved(before, after):
     first, second = GroupConcept.of(before), GroupConcept.of(after)
     moved = shift(first, second)
     assert all(-1e-9 <= share <= 1 + 1e-9 for share in (moved.distance, moved.overlap, moved.top_change))
-    assert shift(first, first) .distance == 0.0
+    assert shift(first, first).distance == 0.0
     assert shift(first, first).overlap == 1.0
     assert moved.distance == pytest.approx(shift(second, first).distance)
     assert moved.appeared == len(set(after) - set(before))
