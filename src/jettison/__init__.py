@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies import Policy, UniformDrop
-from jettison.settings import RandomDrop
+from jettison.policies import ConceptDrop, Policy, UniformDrop
+from jettison.settings import GroupDrop, RandomDrop
 from jettison.stats import Budget, PointStats, Stats
 from jettison.status import Status
 
@@ -32,7 +32,9 @@ _ON_SPARK = {
 
 __all__ = [
     "Budget",
+    "ConceptDrop",
     "DropPlan",
+    "GroupDrop",
     "Ledger",
     "PointStats",
     "Policy",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jettison.concept.tally import WindowTally
+
 
 @dataclass(frozen=True, slots=True)
 class PointStats:
@@ -18,12 +20,15 @@ class PointStats:
         Share of the rows seen that no plan may drop, as far as the backend knows.
     exact
         False where `kept` is only expected from the setting, because the count was not to be had.
+    windows
+        What is known of the groups in each window that is still open; empty where groups are not counted.
     """
 
     seen: int
     kept: int
     protected_share: float = 0.0
     exact: bool = True
+    windows: tuple[WindowTally, ...] = ()
 
     @property
     def dropped(self) -> int:

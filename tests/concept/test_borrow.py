@@ -22,19 +22,31 @@ def situation(seed, groups=800, drift=0.5):
     return truth, history, kept, mean, variance
 
 
+@pytest.mark.parametrize("drift", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("with_history", [True, False])
+def test_bounds_cover_on_average_over_windows(with_history, drift):
+    # Within one window all groups share one estimate of how far groups deviate: coverage is a mean over windows.
+    covered = []
+    for seed in range(12):
+        truth, history, kept, mean, variance = situation(seed, drift=drift)
+        made = borrow(mean, variance, kept, history=np.maximum(history, 0.5) if with_history else None)
+        covered.append(((made.lower <= truth) & (truth <= made.upper)).mean())
+    assert np.mean(covered) >= 0.93
+    assert min(covered) >= 0.85
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("with_history", [True, False])
-def test_bounds_cover_and_the_error_is_smaller_than_that_of_the_direct_estimate(seed, with_history):
+def test_the_error_is_smaller_than_that_of_the_direct_estimate(seed, with_history):
     truth, history, kept, mean, variance = situation(seed)
     made = borrow(mean, variance, kept, history=history if with_history else None)
-    assert ((made.lower <= truth) & (truth <= made.upper)).mean() >= 0.92
     few = (kept > 0) & (kept < 6)
     assert np.abs(made.value - truth)[few].mean() < np.abs(mean - truth)[few].mean()
     assert np.isfinite(made.value).all()
 
 
 def test_every_group_without_rows_is_flagged_and_no_group_with_many_is():
-    truth, history, kept, mean, variance = situation(1)
+    _, _, kept, mean, variance = situation(1)
     made = borrow(mean, variance, kept)
     assert made.borrowed[kept == 0].all()
     assert (made.own[kept == 0] == 0).all()

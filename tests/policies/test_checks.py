@@ -14,7 +14,13 @@ from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 
 # Whatever the package exports besides the protocol itself: a new policy is checked without touching this file.
-POLICIES = [getattr(jettison.policies, name)() for name in jettison.policies.__all__ if name != "Policy"]
+# One that cannot do without arguments gets some here.
+ARGUMENTS = {"ConceptDrop": {"group": "route", "time": "at", "window": ("30 minutes", "10 minutes")}}
+POLICIES = [
+    getattr(jettison.policies, name)(**ARGUMENTS.get(name, {}))
+    for name in jettison.policies.__all__
+    if name != "Policy"
+]
 
 
 @pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)

@@ -5,7 +5,8 @@ and says so. In return its error is smaller on average, and it exists for every 
 
 The model is that of small-area estimation (Fay and Herriot, 1979): a group's mean is its prior plus a deviation of
 variance A, its direct estimate that mean plus a sampling error of known variance. A is estimated over all groups, one
-for each kind of prior, and the prior with the smaller A serves.
+for each kind of prior, and the prior with the smaller A serves. Within one window all groups share that estimate, so the
+coverage of the bounds is a mean over windows: in a single one it can lie some points lower or higher.
 """
 
 from __future__ import annotations

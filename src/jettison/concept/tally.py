@@ -69,7 +69,9 @@ class WindowTally:
         new = np.asarray(keys, np.int64)
         count = np.ones(len(new)) if rows is None else np.asarray(rows, float)
         merged, place = np.unique(np.concatenate([self.keys, new]), return_inverse=True)
-        seen = np.bincount(place, weights=np.concatenate([self.seen, count]), minlength=len(merged))
+        seen: Floats = np.bincount(place, weights=np.concatenate([self.seen, count]), minlength=len(merged)).astype(
+            float
+        )
         overflow = self.overflow_rows + overflow_rows
         if len(merged) > max_keys:
             stay = np.sort(np.lexsort((merged, -seen))[:max_keys])

@@ -39,13 +39,13 @@ def _setting(point: PointStats, budget: Budget) -> RandomDrop:
     if budget.keep_fraction >= 1.0 and budget.late_keep_fraction >= 1.0:
         return RandomDrop()
     return RandomDrop(
-        keep_fraction=_beside_protected(budget.keep_fraction, point.protected_share),
-        late_keep_fraction=_beside_protected(budget.late_keep_fraction, point.protected_share),
+        keep_fraction=beside_protected(budget.keep_fraction, point.protected_share),
+        late_keep_fraction=beside_protected(budget.late_keep_fraction, point.protected_share),
         late_after_s=budget.late_after_s,
     )
 
 
-def _beside_protected(share_of_all: float, protected_share: float) -> float:
+def beside_protected(share_of_all: float, protected_share: float) -> float:
     """Share to keep of the unprotected rows, so that `share_of_all` of all rows is processed."""
     if share_of_all >= 1.0 or protected_share <= 0.0:
         return min(share_of_all, 1.0)
