@@ -163,10 +163,29 @@ def test_weighted_sums_of_every_group_are_unbiased_although_the_concept_changes_
 
 
 def test_a_window_is_opened_whole_only_if_the_rest_can_be_served():
-    assert opening_share(1000, 5000, 60_000, groups=300) == 1.0
-    assert opening_share(1000, 3500, 60_000, groups=300) == pytest.approx(0.5)
-    assert opening_share(1000, 1200, 60_000, groups=300) == pytest.approx(0.02)
-    assert opening_share(0, 10, 100, groups=3) == 1.0
+    assert opening_share(1000, 2200, 60_000, groups=300) == 1.0
+    assert opening_share(1000, 2199, 60_000, groups=300) == pytest.approx(2199 / 60_000)
+    assert opening_share(1000, 4000, 60_000, groups=300, rows_each=10) == 1.0
+    assert opening_share(0, 0, 0, groups=0) == 1.0
+
+
+def test_when_rows_are_short_groups_without_a_kept_row_come_first():
+    kept_of = np.repeat([0.0, 5.0], 100)
+    tally = WindowTally(0).add(np.arange(200), np.full(200, 60.0), progress=0.5, kept_of=kept_of)
+    rates = strict_rates(tally, allowed=200, next_share=1 / 60)
+    assert rates.crowded
+    assert rates.shares(np.arange(100)).tolist() == [1.0] * 100
+    assert rates.shares(np.arange(100, 200)) == pytest.approx(1 / 60)
+    assert rates.expected_rows <= 200
+
+
+def test_groups_that_have_a_row_are_never_given_up_for_those_that_have_none():
+    kept_of = np.repeat([0.0, 5.0], [1000, 10])
+    tally = WindowTally(0).add(np.arange(1010), np.full(1010, 60.0), progress=0.5, kept_of=kept_of)
+    rates = strict_rates(tally, allowed=100, next_share=1 / 60)
+    assert 0.0 < rates.other < 1.0
+    assert (rates.shares(np.arange(1000, 1010)) > 0).all()
+    assert rates.expected_rows <= 100 * (1 + 1e-9)
 
 
 def test_the_smaller_of_latency_and_row_budget_is_allowed():

@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Keys = NDArray[np.int64]
 
+_MOST_FOR_UNSERVED = 0.9
+
 
 @dataclass(frozen=True, eq=False)
 class WindowRates:
@@ -72,6 +74,8 @@ def strict_rates(
     min_rows: float = MIN_ROWS,
     max_named: int = 1500,
     enough_rows: float | None = None,
+    next_share: float = 1.0,
+    expected_groups: float = 0.0,
 ) -> WindowRates:
     """Divide `allowed` rows among what is still to come of a window.
 
@@ -90,6 +94,11 @@ def strict_rates(
         Most groups that the plan has room for.
     enough_rows
         Rows of a group beyond which its answer is accurate enough: no group gets more, even if rows stay unspent.
+    next_share
+        Share of the rows still to come after which rates are made anew. When rows are short, groups without a kept row
+        are kept whole and paid for until then only; at 1 for good, so that no batch exceeds its own part of the budget.
+    expected_groups
+        Groups that the window before had: a hint of how many rows to set aside for groups still unseen, no more.
 
     Examples
     --------
@@ -102,13 +111,15 @@ def strict_rates(
     rows_left = tally.seen * (ahead / tally.progress)
     # Every group starts as one with a single row. If as many new ones come as the time so far suggests, this many do.
     unseen = tally.seen_once * float(np.log1p(ahead / tally.progress))
+    unseen = max(unseen, (expected_groups - len(tally.keys)) * min(1.0, ahead / (1.0 - tally.progress + 1e-12)))
     unknown = unseen + tally.overflow_rows * (ahead / tally.progress)
     allowed = max(allowed, 0.0)
     total = float(rows_left.sum()) + unknown
     deviation = None if spread is None else np.asarray(spread, float)
     kept, level, named = _comfortable(rows_left, unknown, allowed, rule, deviation, min_rows, max_named)
     if named is None:
-        return _crowded(tally.keys, rows_left, unknown, allowed, total, min_rows, max_named)
+        unserved = tally.kept_of < 1.0 if len(tally.kept_of) else np.zeros(len(rows_left), bool)
+        return _crowded(tally.keys, rows_left, unserved, unknown, allowed, min_rows, max_named, next_share)
     if enough_rows is not None:
         limit = max(enough_rows, min_rows)
         kept, level = np.minimum(kept, limit), min(level, limit)
@@ -149,17 +160,38 @@ def _comfortable(
 
 
 def _crowded(
-    keys: Keys, rows_left: Floats, unknown: float, allowed: float, total: float, min_rows: float, max_named: int
+    keys: Keys,
+    rows_left: Floats,
+    unserved: Bools,
+    unknown: float,
+    allowed: float,
+    min_rows: float,
+    max_named: int,
+    next_share: float,
 ) -> WindowRates:
-    """Equal caps over everything, an unknown row counting as a group of its own; what is not named shares one rate."""
+    """Equal caps over everything, an unknown row counting as a group of its own; what is not named shares one rate.
+
+    A group without a kept row needs one before others need more: it is paid for until the next plan, by which time it
+    has one. Groups that have one always get something, because a row with no chance to be kept would bias the answer.
+    """
+    total = float(rows_left.sum()) + unknown
     if total <= 0.0:
         return WindowRates(keys[:0], np.empty(0), 1.0, float("inf"), False, 0.0, 0.0)
-    level = _equal_level(rows_left, unknown, allowed)
-    kept = np.minimum(rows_left, level)
-    above = kept < rows_left * (1.0 - 1e-9)
-    named = above if above.sum() <= max_named else _largest_savings(rows_left - kept, max_named)
-    pool_left = unknown + float(rows_left[~named].sum())
-    pool_kept = unknown * min(level, 1.0) + float(kept[~named].sum())
+    if next_share < 1.0:
+        demand = np.where(unserved, np.minimum(rows_left, np.maximum(1.0, rows_left * next_share)), rows_left)
+        first, waiting = unserved, float(demand[unserved].sum()) + unknown
+        level = _equal_level(demand[~first], 0.0, allowed - min(waiting, _MOST_FOR_UNSERVED * allowed))
+        unit = min(1.0, _MOST_FOR_UNSERVED * allowed / waiting) if waiting > 0 else 1.0
+    else:
+        demand, first = rows_left, np.zeros(len(rows_left), bool)
+        level = _equal_level(rows_left, unknown, allowed)
+        unit = min(level, 1.0)
+    kept = np.where(first, demand * unit, np.minimum(demand, level))
+    savings = np.where(first, 0.0, rows_left - kept)
+    above = savings > rows_left * 1e-9
+    named = above if above.sum() <= max_named else _largest_savings(savings, max_named)
+    pool_left = unknown + float(demand[~named].sum())
+    pool_kept = unknown * unit + float(kept[~named].sum())
     other = min(1.0, pool_kept / pool_left) if pool_left > 0 else min(1.0, level)
     share = np.divide(kept[named], rows_left[named], out=np.ones(int(named.sum())), where=rows_left[named] > 0)
     expected = float(kept[named].sum()) + other * pool_left
@@ -191,9 +223,12 @@ def _largest_savings(savings: Floats, count: int) -> Bools:
 
 
 def opening_share(
-    first_rows: float, allowed: float, window_rows: float, *, groups: float, min_rows: float = MIN_ROWS
+    first_rows: float, allowed: float, window_rows: float, *, groups: float, rows_each: float = 4.0
 ) -> float:
-    """Share to keep of a window's first rows, of which nothing is known: all, if the rest can then still be served.
+    """Share to keep of a window's first rows, of which nothing is known: all, or no more than their even part.
+
+    All, so that no group can be missed, if that leaves `rows_each` rows for every group. Otherwise some group may be
+    missed anyway, and what rows there are do more good once groups can be told apart.
 
     Parameters
     ----------
@@ -208,12 +243,9 @@ def opening_share(
 
     Examples
     --------
-    >>> opening_share(1_000, 5_000, 60_000, groups=300)
-    1.0
-    >>> opening_share(1_000, 500, 60_000, groups=300)
-    0.008333333333333333
+    >>> opening_share(1_000, 5_000, 60_000, groups=300), opening_share(1_000, 600, 60_000, groups=300)
+    (1.0, 0.01)
     """
-    if first_rows <= 0.0:
+    if first_rows + groups * rows_each <= allowed:
         return 1.0
-    even = allowed / window_rows if window_rows > 0 else 1.0
-    return min(1.0, max(even, (allowed - groups * min_rows) / first_rows))
+    return min(1.0, allowed / window_rows) if window_rows > 0 else 1.0

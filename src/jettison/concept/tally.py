@@ -35,6 +35,8 @@ class WindowTally:
         Rows of groups that are not tracked.
     kept
         Rows kept so far, exact or expected.
+    kept_of
+        Rows kept so far of each group, exact or expected. A group below 1 has no answer yet.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class WindowTally:
     seen: Floats = field(default_factory=lambda: np.empty(0))
     overflow_rows: float = 0.0
     kept: float = 0.0
+    kept_of: Floats = field(default_factory=lambda: np.empty(0))
 
     def add(
         self,
@@ -58,9 +61,12 @@ class WindowTally:
         progress: float,
         overflow_rows: float = 0.0,
         kept: float = 0.0,
+        kept_of: ArrayLike | None = None,
         max_keys: int = MAX_KEYS,
     ) -> WindowTally:
-        """Add the rows of a micro-batch: keys with the rows of each, or one key a row.
+        """Add the rows of a micro-batch: keys with the rows of each (and how many were kept), or one key a row.
+
+        Without `kept_of` every group seen counts as one with an answer.
 
         Of more than `max_keys` groups the largest stay; the rows of the others go into the overflow. A group that
         overflowed is unknown from then on: it is kept whole or, where that would break the budget, thinned with all
@@ -68,16 +74,16 @@ class WindowTally:
         """
         new = np.asarray(keys, np.int64)
         count = np.ones(len(new)) if rows is None else np.asarray(rows, float)
+        held = count if kept_of is None else np.asarray(kept_of, float)
         merged, place = np.unique(np.concatenate([self.keys, new]), return_inverse=True)
-        seen: Floats = np.bincount(place, weights=np.concatenate([self.seen, count]), minlength=len(merged)).astype(
-            float
-        )
+        seen = _sums(place, np.concatenate([self.seen, count]), len(merged))
+        of = _sums(place, np.concatenate([self.kept_of, held]), len(merged))
         overflow = self.overflow_rows + overflow_rows
         if len(merged) > max_keys:
             stay = np.sort(np.lexsort((merged, -seen))[:max_keys])
             overflow += float(seen.sum() - seen[stay].sum())
-            merged, seen = merged[stay], seen[stay]
-        return WindowTally(self.start_us, progress, merged, seen, overflow, self.kept + kept)
+            merged, seen, of = merged[stay], seen[stay], of[stay]
+        return WindowTally(self.start_us, progress, merged, seen, overflow, self.kept + kept, of)
 
     @property
     def rows(self) -> float:
@@ -93,3 +99,7 @@ class WindowTally:
     def concept(self) -> GroupConcept:
         """Frequencies of the tracked groups."""
         return GroupConcept(self.keys, self.seen)
+
+
+def _sums(place: NDArray[np.intp], weights: Floats, length: int) -> Floats:
+    return np.bincount(place, weights=weights, minlength=length).astype(float)

@@ -62,12 +62,15 @@ class Strict:
         The allocation.
     batches, lag
         Micro-batches in a window, and how many pass before counts reach a plan.
+    max_named
+        Groups that a plan has room for.
     """
 
     name: str = "concept, equal caps"
     rule: str = "equal"
     batches: int = 60
     lag: int = 1
+    max_named: int = 1500
     _groups_before: float = 0.0
 
     def keep(self, window: Window, share: float, random: np.random.Generator) -> Kept:
@@ -76,7 +79,7 @@ class Strict:
         allowed, draw = share * window.rows, random.random(window.rows)
         keep, weight = np.zeros(window.rows, bool), np.ones(window.rows)
         sums = np.zeros((3, len(distinct)))
-        seen: list[Floats] = [np.zeros(len(distinct))]
+        seen, held = [np.zeros(len(distinct))], [np.zeros(len(distinct))]
         first_rows = self.lag * window.rows / self.batches
         opening = opening_share(first_rows, allowed, window.rows, groups=self._groups_before)
         for number, piece in enumerate(_pieces(window.rows, self.batches)):
@@ -84,30 +87,42 @@ class Strict:
             if known <= 0:
                 shares = np.full(len(here), opening)
             else:
-                shares = self._shares(seen[known], known, number, allowed - keep.sum(), sums, here)
+                tally = _tally(seen[known], held[known], known / self.batches)
+                shares = self._shares(tally, number, allowed - keep.sum(), sums, here)
             keep[piece] = draw[piece] < shares
             weight[piece] = 1.0 / np.maximum(shares, 1e-12)
             seen.append(seen[-1] + np.bincount(here, minlength=len(distinct)))
+            held.append(held[-1] + np.bincount(here[keep[piece]], minlength=len(distinct)))
             if self.rule == "neyman":
                 mine, x = here[keep[piece]], window.values[piece][keep[piece]]
                 sums += [np.bincount(mine, part, len(distinct)) for part in (np.ones(len(x)), x, x * x)]
         self._groups_before = len(distinct)
         return keep, weight
 
-    def _shares(self, seen: Floats, known: int, number: int, allowed: float, sums: Floats, here: Keys) -> Floats:
-        keys = np.flatnonzero(seen)
-        tally = WindowTally(0, known / self.batches, keys, seen[keys])
+    def _shares(self, tally: WindowTally, number: int, allowed: float, sums: Floats, here: Keys) -> Floats:
         spread = None
         if self.rule == "neyman":
             kept = np.maximum(sums[0], 1.0)
             variance = np.maximum(sums[2] / kept - (sums[1] / kept) ** 2, 0.0)
             # A group with few kept rows has no spread of its own yet.
             own = sums[0] >= 5
-            spread = np.sqrt(np.where(own, variance, variance[own].mean() if own.any() else 1.0))[keys]
+            spread = np.sqrt(np.where(own, variance, variance[own].mean() if own.any() else 1.0))[tally.keys]
         rates = strict_rates(
-            tally, allowed, left=1.0 - number / self.batches, rule=self.rule, spread=spread, max_named=len(keys)
+            tally,
+            allowed,
+            left=1.0 - number / self.batches,
+            rule=self.rule,
+            spread=spread,
+            max_named=self.max_named,
+            next_share=min(1.0, self.lag / (self.batches - number)),
+            expected_groups=self._groups_before,
         )
         return rates.shares(here)
+
+
+def _tally(seen: Floats, held: Floats, progress: float) -> WindowTally:
+    keys = np.flatnonzero(seen)
+    return WindowTally(0, progress, keys, seen[keys], kept_of=held[keys])
 
 
 @dataclass

@@ -39,7 +39,9 @@ def taxi_rides(path: Path, windows: int) -> Stream:
     whole = table["in_month"].to_numpy(zero_copy_only=False)[order]
     route = (zones[0] * 1000 + zones[1])[order][whole]
     cuts = np.arange(0, len(route) - 99_999, 100_000)[:windows]
-    return _stream("taxi rides", "real taxi rides by route", route, fare[order][whole], [(c, c + 100_000) for c in cuts])
+    return _stream(
+        "taxi rides", "real taxi rides by route", route, fare[order][whole], [(c, c + 100_000) for c in cuts]
+    )
 
 
 def flights(path: Path, windows: int) -> Stream:
@@ -59,7 +61,9 @@ def cluster_jobs(path: Path, windows: int) -> Stream:
     ended = ended[np.argsort(table["time_us"].to_numpy()[ended], kind="stable")]
     cuts = np.arange(0, len(ended) - 99_999, 100_000)[:windows]
     group = table["sched_class"].to_numpy().astype(np.int64)[ended]
-    return _stream("cluster jobs", "real jobs by class, run time", group, values[ended], [(c, c + 100_000) for c in cuts])
+    return _stream(
+        "cluster jobs", "real jobs by class, run time", group, values[ended], [(c, c + 100_000) for c in cuts]
+    )
 
 
 def cluster_tasks(path: Path, windows: int) -> Stream:
