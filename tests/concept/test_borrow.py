@@ -71,7 +71,7 @@ def test_a_group_without_history_borrows_from_its_neighbourhood():
 
 
 def test_a_group_known_whole_keeps_its_own_value_exactly():
-    made = borrow([3.0, 9.0, 5.0], [1.0, 1.0, 1.0], [2, 8, 9], sampling_share=[0.0, 1.0, 1.0])
+    made = borrow([3.0, 9.0, 5.0], [1.0, 1.0, 1.0], [2, 8, 9], effective_rows=[np.inf, 8, 9])
     assert (made.value[0], made.lower[0], made.upper[0], bool(made.borrowed[0])) == (3.0, 3.0, 3.0, False)
 
 

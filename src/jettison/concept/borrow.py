@@ -55,7 +55,8 @@ def borrow(
     variance: ArrayLike,
     kept: ArrayLike,
     *,
-    sampling_share: ArrayLike = 1.0,
+    effective_rows: ArrayLike | None = None,
+    group_rows: ArrayLike | None = None,
     history: ArrayLike | None = None,
     neighbourhood: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -66,9 +67,12 @@ def borrow(
     ----------
     mean, variance, kept
         Weighted mean, sample variance and number of the kept rows of each group. NaN where there are none.
-    sampling_share
-        What is left of the sampling variance by knowing a part of the group whole: 1 - rows kept / rows. 0 means that
-        the direct estimate is exact.
+    effective_rows
+        Rows that the direct estimate is worth: (sum of w) squared over the sum of w (w - 1), for weights w. Infinite means
+        that it is exact. The number kept, unless given.
+    group_rows
+        Rows that each group had, kept or dropped, as the exact counts say. The mean of few rows varies about what it
+        would be of many, so a group without kept rows is the harder to guess the smaller it is.
     history
         Each group's estimate from its earlier windows; NaN where it has none.
     neighbourhood
@@ -86,23 +90,33 @@ def borrow(
         raise InvalidSetting(explain("`confidence` must lie between 0 and 1", repr(confidence)))
     direct, rows = np.asarray(mean, float), np.asarray(kept, float)
     there = (rows > 0) & np.isfinite(direct)
-    within, unknown = np.asarray(variance, float), np.asarray(sampling_share, float)
+    within = np.asarray(variance, float)
+    worth = rows if effective_rows is None else np.asarray(effective_rows, float)
+    had = np.full(len(direct), np.inf) if group_rows is None else np.asarray(group_rows, float)
     places = np.zeros(len(direct), int) if neighbourhood is None else np.asarray(neighbourhood, int)
     past = np.full(len(direct), np.nan) if history is None else np.asarray(history, float)
     z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
     if not ((direct[there] > 0).all() and (past[np.isfinite(past)] > 0).all()):
-        return _shrink(direct, _sampling_variance(within, rows, there) * unknown, there, past, places, z)
+        return _shrink(direct, *_sampling_variance(within, rows, worth, had, there), there, past, places, z)
     # Positive values vary in proportion to their size, and groups differ by factors: logarithms make both even.
     size = np.where(there, direct, 1.0)
-    error = _sampling_variance(within / (size * size), rows, there) * unknown
+    error, lone = _sampling_variance(within / (size * size), rows, worth, had, there)
     level = np.log(size) + 0.5 * error  # the logarithm of a noisy mean is too small by this much
-    made = _shrink(np.where(there, level, np.nan), error, there, np.log(past), places, z)
+    made = _shrink(np.where(there, level, np.nan), error, lone, there, np.log(past), places, z)
     exact = there & (error == 0)
     value, lower, upper = (np.where(exact, direct, np.exp(x)) for x in (made.value, made.lower, made.upper))
     return Borrowed(value, lower, upper, made.own, made.borrowed, made.from_history)
 
 
-def _shrink(direct: Floats, error: Floats, there: Bools, past: Floats, places: NDArray[np.int64], z: float) -> Borrowed:
+def _shrink(
+    direct: Floats,
+    error: Floats,
+    lone: Floats,
+    there: Bools,
+    past: Floats,
+    places: NDArray[np.int64],
+    z: float,
+) -> Borrowed:
     """One pass, with the sampling variances given."""
     prior = _neighbours(direct, error, there, places)
     fit = _fit(direct, error, there, prior, z)
@@ -116,7 +130,7 @@ def _shrink(direct: Floats, error: Floats, there: Bools, past: Floats, places: N
     mixes = there & (error > 0) & np.isfinite(deviation)
     own = np.where(there, np.divide(deviation, deviation + error, out=np.ones_like(error), where=mixes), 0.0)
     value = np.where(own > 0, own * np.where(there, direct, 0.0), 0.0) + np.where(own < 1, (1 - own) * prior, 0.0)
-    spread = np.sqrt(np.where(there, own * error, np.where(np.isfinite(deviation), deviation, np.nan)))
+    spread = np.sqrt(np.where(there, own * error, np.where(np.isfinite(deviation), deviation + lone, np.nan)))
     # What was borrowed is spread as the groups are, which a normal quantile may not cover; own rows are not.
     margin = spread * (own * z + (1.0 - own) * reach)
     return Borrowed(value, value - margin, value + margin, own, own < 0.9, use_past & (own < 1))
@@ -128,17 +142,22 @@ class _Fit:
     reach: float
 
 
-def _sampling_variance(variance: Floats, rows: Floats, there: Bools) -> Floats:
-    """Variance of each direct estimate, from the group's own variance mixed with that of all groups."""
+def _sampling_variance(
+    variance: Floats, rows: Floats, worth: Floats, had: Floats, there: Bools
+) -> tuple[Floats, Floats]:
+    """Variance of each direct estimate, from the group's own variance mixed with that of all groups.
+
+    And the variance of the mean of a group that has no kept rows, about what it would be if the group were large.
+    """
     steady = there & (rows >= _STEADY_ROWS) & np.isfinite(variance)
     known = steady if steady.any() else there & (rows > 1) & np.isfinite(variance)
     if not known.any():
-        return np.where(there, np.inf, 0.0)
+        return np.where(there & np.isfinite(worth), np.inf, 0.0), np.zeros(len(rows))
     pooled = float(np.average(variance[known], weights=rows[known] - 1.0))
     freedom = np.where(np.isfinite(variance), np.maximum(rows - 1.0, 0.0), 0.0)
     # The pooled variance counts as so many observations of the group's own.
     mixed = (freedom * np.nan_to_num(variance) + _STEADY_ROWS * pooled) / (freedom + _STEADY_ROWS)
-    return np.where(there, mixed / np.maximum(rows, 1.0), 0.0)
+    return np.where(there, mixed / np.where(there, worth, 1.0), 0.0), pooled / np.maximum(had, 1.0)
 
 
 def _neighbours(direct: Floats, error: Floats, there: Bools, places: NDArray[np.int64]) -> Floats:

@@ -7,6 +7,7 @@ share of the rows that it may process.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -36,7 +37,7 @@ class Method(Protocol):
 
 def _pieces(rows: int, batches: int) -> list[slice]:
     edge = np.linspace(0, rows, batches + 1).astype(int)
-    return [slice(int(a), int(b)) for a, b in zip(edge[:-1], edge[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edge)]
 
 
 @dataclass

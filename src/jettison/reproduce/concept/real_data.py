@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def cluster_tasks(path: Path, windows: int) -> Stream:
     table = pq.read_table(path, columns=["ts", "sched_class", "cpu"])
     time = table["ts"].to_numpy()
     edges = np.searchsorted(time, np.arange(time[0], time[-1] + 60, 60))
-    spans = [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True) if b - a >= 200][:windows]
+    spans = [(int(a), int(b)) for a, b in pairwise(edges) if b - a >= 200][:windows]
     group = table["sched_class"].to_numpy().astype(np.int64)
     return _stream("cluster tasks", "real tasks by class, CPU request", group, table["cpu"].to_numpy(), spans)
 

@@ -95,7 +95,7 @@ def grouped(
 
 def taxi_like(seed: int, windows: int, *, drift: float = 0.3, rows: int = 100_000) -> Stream:
     """About 100,000 rides a window on some 8,500 routes with a heavy tail, 30 % drift."""
-    popularity = 1.0 / (np.arange(16_000) + 100.0) ** 1.6
+    popularity = np.asarray((np.arange(16_000) + 100.0) ** -1.6, float)
     about = f"taxi-like: {rows:,} rows a window, routes with a heavy tail, {drift:.0%} drift"
     return grouped("taxi-like", about, popularity=popularity, rows=rows, windows=windows, drift=drift, seed=seed)
 
@@ -103,7 +103,7 @@ def taxi_like(seed: int, windows: int, *, drift: float = 0.3, rows: int = 100_00
 def zipf(seed: int, windows: int, *, drift: float = 0.4, rows: int = 100_000, groups: int = 500) -> Stream:
     """500 groups by Zipf's law, 40 % drift: a heavy tail with a budget of several rows for every group."""
     about = f"{groups} Zipf groups: {rows:,} rows a window, {drift:.0%} drift"
-    popularity = 1.0 / np.arange(1, groups + 1.0) ** 1.5
+    popularity = np.asarray(np.arange(1, groups + 1.0) ** -1.5, float)
     return grouped("zipf", about, popularity=popularity, rows=rows, windows=windows, drift=drift, seed=seed)
 
 
@@ -113,7 +113,7 @@ def cluster_like(seed: int, windows: int, *, rows: int = 320_000) -> Stream:
     The paper gives no class sizes. That Uniform loses more than 40 % at 2 % of the rows says that about half of the
     classes hold only some rows out of 320,000: Zipf's law with exponent 5 is such a skew.
     """
-    popularity = 1.0 / np.arange(1, 13.0) ** 5
+    popularity = np.asarray(np.arange(1, 13.0) ** -5, float)
     about = f"cluster-like: {rows:,} rows a window, 12 classes, very strong skew"
     return grouped("cluster-like", about, popularity=popularity, rows=rows, windows=windows, drift=0.0, seed=seed)
 
