@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from jettison.errors import InvalidSetting, explain
 from jettison.reproduce.report import Report, RunSettings, claims_table
 
-PAPERS: Mapping[str, str] = {}
+PAPERS: Mapping[str, str] = {"concept": "jettison.reproduce.concept"}
 """Module by short name of the paper; each has `run(settings) -> Report`."""
 
 
