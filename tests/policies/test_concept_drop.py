@@ -128,3 +128,47 @@ def test_columns_and_panes():
     made = policy(group=["from", "to"], window=("30 minutes", "10 minutes"))
     assert made.columns == ("from", "to")
     assert (made.window_us, made.pane_us) == (3 * PANE, PANE)
+
+
+def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1):
+    """A pane under the policy's own plans, batch by batch; which rows were kept, and every plan's cause."""
+    random, known, kept = np.random.default_rng(seed), WindowTally(0), np.zeros(len(groups), bool)
+    causes = []
+    for number, piece in enumerate(np.array_split(np.arange(len(groups)), batches)):
+        made = plan(made_by, known, keep=keep) if number else plan(made_by, keep=keep)
+        causes.append(made.cause)
+        share = keep_shares(made.points["rides"], np.zeros(len(piece)), groups[piece])
+        kept[piece] = random.random(len(piece)) < share
+        known = known.add(groups[piece], progress=(number + 1) / batches, kept=float(kept[piece].sum()))
+    assert known.rows == len(groups)  # every row is counted, kept or not
+    return kept, causes
+
+
+def heavy_tail(seed: int, rows=60_000, groups=500):
+    share = 1.0 / np.arange(1, groups + 1) ** 1.5
+    names = np.random.default_rng(seed + 100).integers(-(2**63), 2**63 - 1, groups)
+    return names[np.random.default_rng(seed).choice(groups, rows, p=share / share.sum())]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_strict_policy_loses_no_group_of_a_window_that_is_all_new(seed):
+    groups = heavy_tail(seed)
+    kept, _ = play(policy(strict=True), groups, keep=0.15, seed=seed)
+    assert set(groups[kept]) == set(groups)
+    assert kept.mean() <= 0.15 + 1 / 60 + 0.01
+
+
+def test_by_default_every_batch_keeps_to_the_budget_and_hardly_a_group_is_lost():
+    groups = heavy_tail(4)
+    kept, _ = play(policy(), groups, keep=0.15)
+    per_batch = [part.mean() for part in np.array_split(kept, 60)]
+    assert max(per_batch) <= 0.15 + 5 * np.sqrt(0.15 * 0.85 / 1000)
+    lost = len(set(groups) - set(groups[kept]))
+    assert lost <= 0.03 * len(set(groups))
+
+
+def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so():
+    groups = np.random.default_rng(5).integers(0, 2**62, 100_000)
+    kept, causes = play(policy(max_groups=200), groups, keep=0.02, batches=20)
+    assert kept.mean() <= 0.02 * 1.1
+    assert "more groups than rows" in causes[-1]

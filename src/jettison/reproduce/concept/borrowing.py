@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ class BorrowOutcome:
         Mean relative error over *all* groups with borrowed estimates, and with unbiased ones alone (1 where there is none).
     flagged
         Share of all groups whose estimate is flagged as borrowed.
+    shed_groups
+        Groups with dropped rows, on which `coverage` rests.
     """
 
     share: float
@@ -36,13 +39,15 @@ class BorrowOutcome:
     error: float
     direct_error: float
     flagged: float
+    shed_groups: int
 
 
 def run_borrowing(stream: Stream, share: float, *, seed: int, confidence: float = 0.95) -> BorrowOutcome:
     """Shed a stream by the strict rule and borrow from the windows before, whose own estimates are all there is."""
     method, random = Strict(), np.random.default_rng([seed, 13])
     history = np.full(stream.group_count, np.nan)
-    covered, empty, errors, direct, flags = [], [], [], [], []
+    covered: list[NDArray[Any]] = []
+    empty, errors, direct, flags = covered.copy(), covered.copy(), covered.copy(), covered.copy()
     for number, window in enumerate(stream.windows):
         keep, weight = method.keep(window, share, random)
         groups, place, rows = np.unique(window.groups, return_inverse=True, return_counts=True)
@@ -62,9 +67,20 @@ def run_borrowing(stream: Stream, share: float, *, seed: int, confidence: float 
             flags.append(made.borrowed)
         # Only what was estimated, never the truth, is remembered.
         history[groups[kept > 0]] = made.value[kept > 0]
-    parts = [np.concatenate(part) for part in (covered, empty, errors, direct, flags)]
-    means = [float(part.mean()) if len(part) else float("nan") for part in parts]
-    return BorrowOutcome(share, *means)
+    return BorrowOutcome(
+        share,
+        coverage=_mean(covered),
+        coverage_none=_mean(empty),
+        error=_mean(errors),
+        direct_error=_mean(direct),
+        flagged=_mean(flags),
+        shed_groups=sum(map(len, covered)),
+    )
+
+
+def _mean(parts: list[NDArray[Any]]) -> float:
+    together = np.concatenate(parts)
+    return float(together.mean()) if len(together) else float("nan")
 
 
 def _effective_rows(group: NDArray[np.int64], weight: Floats, rows: NDArray[np.int64]) -> Floats:

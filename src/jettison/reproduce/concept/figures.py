@@ -36,21 +36,17 @@ def _axes(columns: int = 1, width: float = 6.0) -> tuple[Figure, list[Axes]]:
 
 
 def _drift(results: Results) -> Section:
+    moved = {name: shifts for name, shifts in results.shifts.items() if shifts}
+    distance = [float(np.mean([s.distance for s in shifts])) for shifts in moved.values()]
+    overlap = [float(np.mean([s.overlap for s in shifts])) for shifts in moved.values()]
+    change = [[s.top_change for s in shifts] for shifts in moved.values()]
     rows = [
-        [
-            name,
-            float(np.mean([s.distance for s in shifts])),
-            float(np.mean([s.overlap for s in shifts])),
-            float(np.mean([s.top_change for s in shifts])),
-            float(np.max([s.top_change for s in shifts])),
-        ]
-        for name, shifts in results.shifts.items()
-        if shifts
+        [name, *means, float(np.mean(top)), float(np.max(top))]
+        for name, *means, top in zip(moved, distance, overlap, change, strict=True)
     ]
     figure, (left, right) = _axes(2)
-    names = [str(row[0]) for row in rows]
-    left.bar(names, [float(row[1]) for row in rows])
-    right.bar(names, [float(row[2]) for row in rows])
+    left.bar(list(moved), distance)
+    right.bar(list(moved), overlap)
     for axes, title in ((left, "distance"), (right, "overlap")):
         axes.set(title=f"concept {title} between windows", ylim=(0, 1))
         axes.tick_params(axis="x", rotation=30)
@@ -60,10 +56,10 @@ def _drift(results: Results) -> Section:
 
 def _rows_processed(results: Results) -> Section:
     rows = []
-    for (name, bias), (paper, uniform, _) in results.settings.items():
+    for (name, bias), at in results.settings.items():
         if bias == 0.98:
-            counts = [[float(o.processed) for o in run.outcomes] for run in (uniform, paper)]
-            window = float(np.mean([o.rows for o in paper.outcomes]))
+            counts = [[float(o.processed) for o in run.outcomes] for run in (at.uniform, at.paper)]
+            window = float(np.mean([o.rows for o in at.paper.outcomes]))
             rows.append([name, window, *(stat for c in counts for stat in (np.mean(c), np.percentile(c, 95)))])
     text = (
         "Window latency follows from the rows that reach the query. Here are those rows, which need no engine: all rows, "
@@ -74,23 +70,32 @@ def _rows_processed(results: Results) -> Section:
 
 
 def _errors_at_setting(results: Results) -> Section:
-    rows, names = [], []
-    for (name, bias), (paper, uniform, same) in results.settings.items():
-        if bias == 0.98:
-            names.append(name)
-            rows.append(
-                [name, paper.processed_share, paper.error, paper.error_95, paper.missing_share, uniform.error,
-                 uniform.error_95, same.error]
-            )  # fmt: skip
+    at_98 = {name: at for (name, bias), at in results.settings.items() if bias == 0.98}
+    rows = [
+        [
+            name,
+            at.paper.processed_share,
+            *(at.paper.error, at.paper.error_95, at.paper.missing_share),
+            *(at.uniform.error, at.uniform.error_95),
+            *(at.uniform_same_rows.error, at.equal_caps_same_rows.error),
+        ]
+        for name, at in at_98.items()
+    ]
+    bars = {
+        "concept": [at.paper.error for at in at_98.values()],
+        "concept, 95th": [at.paper.error_95 for at in at_98.values()],
+        "Uniform": [at.uniform.error for at in at_98.values()],
+        "Uniform, 95th": [at.uniform.error_95 for at in at_98.values()],
+    }
     figure, (axes,) = _axes(width=9)
-    place = np.arange(len(names))
-    for offset, column, label in ((-0.3, 2, "concept"), (-0.1, 3, "concept, 95th"), (0.1, 5, "Uniform"), (0.3, 6, "Uniform, 95th")):  # fmt: skip # noqa: E501
-        axes.bar(place + offset, [float(row[column]) for row in rows], width=0.2, label=label)
-    axes.set_xticks(place, names)
+    place = np.arange(len(at_98))
+    for number, (label, heights) in enumerate(bars.items()):
+        axes.bar(place + 0.2 * number - 0.3, heights, width=0.2, label=label)
+    axes.set_xticks(place, list(at_98))
     axes.set(ylabel="mean relative error over groups", title="b = 98 %")
     axes.legend()
-    header = ["stream", "rows processed", "error", "95th percentile", "missing", "Uniform at 2 %", "95th percentile",
-              "Uniform at the same rows"]  # fmt: skip
+    header = ["stream", "rows processed", "error", "95th percentile", "missing", "Uniform at 2 %", "95th percentile"]
+    header += ["Uniform at the same rows", "equal caps at the same rows"]
     return Section("Figure 9: error at the paper's setting", table(header, rows), figure)
 
 
@@ -102,9 +107,10 @@ def _volume(results: Results) -> Section:
         runs = [results.equal_rows[name, share, method] for share in SHARES]
         axes.plot([100 * r.processed_share for r in runs], [r.error for r in runs], marker="o", label=method)
         rows += [[method, r.processed_share, r.error, r.missing_share] for r in runs]
-    papers = [results.settings[name, bias][0] for bias in BIASES]
+    papers = [results.settings[name, bias].paper for bias in BIASES]
     axes.plot([100 * r.processed_share for r in papers], [r.error for r in papers], marker="s", label="paper's setting")
-    rows += [[f"paper's setting, b = {b:.0%}", r.processed_share, r.error, r.missing_share] for b, r in zip(BIASES, papers, strict=True)]  # fmt: skip # noqa: E501
+    for bias, made in zip(BIASES, papers, strict=True):
+        rows.append([f"paper's setting, b = {bias:.0%}", made.processed_share, made.error, made.missing_share])
     axes.set(xlabel="rows processed, %", ylabel="mean relative error over groups", title=name)
     axes.legend()
     text = table(["method", "rows processed", "error", "groups missing"], rows)

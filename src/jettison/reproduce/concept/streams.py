@@ -94,8 +94,8 @@ def grouped(
 
 
 def taxi_like(seed: int, windows: int, *, drift: float = 0.3, rows: int = 100_000) -> Stream:
-    """About 100,000 rides a window on some 8,500 routes with a heavy tail, 30 % drift."""
-    popularity = np.asarray((np.arange(16_000) + 100.0) ** -1.6, float)
+    """About 100,000 rides a window on some 8,300 routes with a heavy tail, 30 % drift."""
+    popularity = np.asarray((np.arange(16_000) + 40.0) ** -1.45, float)
     about = f"taxi-like: {rows:,} rows a window, routes with a heavy tail, {drift:.0%} drift"
     return grouped("taxi-like", about, popularity=popularity, rows=rows, windows=windows, drift=drift, seed=seed)
 
