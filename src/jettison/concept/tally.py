@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,10 @@ class WindowTally:
             overflow += float(seen.sum() - seen[stay].sum())
             merged, seen, of = merged[stay], seen[stay], of[stay]
         return WindowTally(self.start_us, progress, merged, seen, overflow, self.kept + kept, of)
+
+    def at(self, progress: float) -> WindowTally:
+        """The same counts when more of the window's time has passed."""
+        return replace(self, progress=progress)
 
     @property
     def rows(self) -> float:

@@ -1,0 +1,125 @@
+"""The open panes of one drop point: batches of group counts in, tallies for the policy out, concept shifts when panes close.
+
+Lost in a crash it costs precision only: every pane is then one of which nothing is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jettison.concept.distance import ConceptShift, shift
+from jettison.concept.obey import keep_shares
+from jettison.concept.tally import MAX_KEYS, WindowTally
+from jettison.settings import GroupDrop
+
+_LEAST_PROGRESS = 1e-3  # the first rows of a pane come from its first moments
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedPane:
+    """A pane whose rows have all come.
+
+    Parameters
+    ----------
+    tally
+        Its counts.
+    shift
+        How far its concept lies from that of the pane before; `None` for the first.
+    """
+
+    tally: WindowTally
+    shift: ConceptShift | None
+
+
+class PaneBook:
+    """Counts of groups in the panes that are still open.
+
+    Parameters
+    ----------
+    pane_us
+        Length of a pane in microseconds.
+    max_keys
+        Most groups counted one by one in a pane; the others are counted together.
+
+    Examples
+    --------
+    >>> book = PaneBook(pane_us=100)
+    >>> book.add([0, 0, 100], [7, 8, 7], [5, 1, 2], newest_us=110)
+    >>> [(tally.start_us, tally.seen.tolist(), round(tally.progress, 2)) for tally in book.tallies]
+    [(0, [5.0, 1.0], 1.0), (100, [2.0], 0.1)]
+    >>> book.close(watermark_us=105)[0].tally.start_us, len(book.tallies)
+    (0, 1)
+    """
+
+    def __init__(self, pane_us: int, *, max_keys: int = MAX_KEYS) -> None:
+        self._pane_us = pane_us
+        self._max_keys = max_keys
+        self._open: dict[int, WindowTally] = {}
+        self._before: WindowTally | None = None
+        self._newest_us: int | None = None
+        self._closed_until_us: int | None = None
+
+    @property
+    def tallies(self) -> tuple[WindowTally, ...]:
+        """What is known of the open panes, the oldest first."""
+        return tuple(self._open[start] for start in sorted(self._open))
+
+    def add(
+        self,
+        starts_us: ArrayLike,
+        groups: ArrayLike,
+        rows: ArrayLike,
+        *,
+        newest_us: int,
+        setting: GroupDrop | None = None,
+    ) -> None:
+        """Add the counts of a micro-batch.
+
+        Parameters
+        ----------
+        starts_us, groups, rows
+            Start of the pane, hash of the group, and rows of that group in that pane, kept or dropped.
+        newest_us
+            Latest event time so far, from which the progress of panes follows.
+        setting
+            What the batch ran under, from which the rows kept follow; `None` if everything was kept.
+        """
+        start, group = np.asarray(starts_us, np.int64), np.asarray(groups, np.int64)
+        count = np.asarray(rows, float)
+        share = np.ones(len(start)) if setting is None else keep_shares(setting, start, group)
+        self._newest_us = newest_us if self._newest_us is None else max(self._newest_us, newest_us)
+        for one in np.unique(start).tolist():
+            if self._closed_until_us is not None and one + self._pane_us <= self._closed_until_us:
+                continue  # a row that came too late: its pane is on record
+            here = start == one
+            kept = count[here] * share[here]
+            self._open[one] = self._open.get(one, WindowTally(one)).add(
+                group[here],
+                count[here],
+                progress=self._progress(one),
+                kept=float(kept.sum()),
+                kept_of=kept,
+                max_keys=self._max_keys,
+            )
+        for one, tally in self._open.items():
+            # Time passes for panes without new rows, too.
+            self._open[one] = tally.at(self._progress(one))
+
+    def close(self, watermark_us: int) -> list[ClosedPane]:
+        """Forget the panes that end at or before the watermark, and say how each differs from the one before."""
+        closed = []
+        for start in sorted(start for start in self._open if start + self._pane_us <= watermark_us):
+            tally = self._open.pop(start)
+            moved = None if self._before is None else shift(self._before.concept, tally.concept)
+            closed.append(ClosedPane(tally, moved))
+            self._before = tally
+        if self._closed_until_us is None or watermark_us > self._closed_until_us:
+            self._closed_until_us = watermark_us
+        return closed
+
+    def _progress(self, start_us: int) -> float:
+        newest = start_us if self._newest_us is None else self._newest_us
+        return float(np.clip((newest - start_us) / self._pane_us, _LEAST_PROGRESS, 1.0))

@@ -1,0 +1,70 @@
+"""The book of open panes counts what came, closes what is over, and tells how concepts moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jettison.concept.book import PaneBook
+from jettison.settings import GroupDrop
+
+rows = st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5), st.integers(1, 9)), max_size=30)
+
+
+@given(st.lists(rows, max_size=6))
+def test_every_row_is_counted_in_its_pane(batches):
+    book = PaneBook(100)
+    expected: dict[tuple[int, int], int] = {}
+    for number, batch in enumerate(batches):
+        book.add([100 * p for p, _, _ in batch], [g for _, g, _ in batch], [n for _, _, n in batch], newest_us=number)
+        for pane, group, count in batch:
+            expected[100 * pane, group] = expected.get((100 * pane, group), 0) + count
+    found = {(t.start_us, k): n for t in book.tallies for k, n in zip(t.keys.tolist(), t.seen.tolist(), strict=True)}
+    assert found == expected
+
+
+def test_kept_rows_follow_from_the_setting_that_the_batch_ran_under():
+    book = PaneBook(100)
+    setting = GroupDrop(0.5, 100, (0,), (1.0,), ((7,),), ((0.1,),), new_keep_fraction=0.2)
+    book.add([0, 0, 100], [7, 8, 7], [50, 3, 10], newest_us=150, setting=setting)
+    first, second = book.tallies
+    assert first.kept_of == pytest.approx(np.array([5.0, 3.0]))
+    assert first.kept == pytest.approx(8.0)
+    assert second.kept_of == pytest.approx(np.array([2.0]))
+
+
+def test_progress_follows_event_time_also_for_panes_without_new_rows():
+    book = PaneBook(100)
+    book.add([0], [1], [1], newest_us=20)
+    assert book.tallies[0].progress == pytest.approx(0.2)
+    book.add([], [], [], newest_us=70)
+    assert book.tallies[0].progress == pytest.approx(0.7)
+    book.add([], [], [], newest_us=50)  # time does not run backwards
+    assert book.tallies[0].progress == pytest.approx(0.7)
+
+
+def test_a_pane_closes_when_the_watermark_passes_its_end_and_late_rows_do_not_open_it_again():
+    book = PaneBook(100)
+    book.add([0, 100], [1, 2], [4, 4], newest_us=150)
+    assert book.close(99) == []
+    (closed,) = book.close(100)
+    assert (closed.tally.start_us, closed.shift) == (0, None)
+    book.add([0], [1], [1], newest_us=160)
+    assert [tally.start_us for tally in book.tallies] == [100]
+
+
+def test_shifts_compare_consecutive_panes():
+    book = PaneBook(100)
+    book.add([0, 0, 100, 100], [1, 2, 1, 3], [2, 2, 2, 2], newest_us=199)
+    _, second = book.close(200)
+    assert second.shift is not None
+    assert (second.shift.distance, second.shift.appeared, second.shift.vanished) == (0.5, 1, 1)
+
+
+def test_keys_are_bounded_and_what_overflows_is_counted():
+    book = PaneBook(100, max_keys=10)
+    book.add(np.zeros(1000), np.arange(1000), np.ones(1000), newest_us=10)
+    (tally,) = book.tallies
+    assert (len(tally.keys), tally.overflow_rows, tally.rows) == (10, 990.0, 1000.0)
