@@ -68,3 +68,12 @@ def test_keys_are_bounded_and_what_overflows_is_counted():
     book.add(np.zeros(1000), np.arange(1000), np.ones(1000), newest_us=10)
     (tally,) = book.tallies
     assert (len(tally.keys), tally.overflow_rows, tally.rows) == (10, 990.0, 1000.0)
+
+
+def test_rows_of_groups_that_the_backend_did_not_list_are_counted_and_paid_for():
+    book = PaneBook(100)
+    setting = GroupDrop(0.5, 100, (0,), (0.5,), ((7,),), ((0.1,),))
+    book.add([0], [7], [50], newest_us=50, setting=setting, unlisted={0: 30.0, 100: 4.0})
+    first, second = book.tallies
+    assert (first.rows, first.overflow_rows, first.kept) == (80.0, 30.0, 20.0)
+    assert (second.rows, second.kept) == (4.0, 4.0)

@@ -5,13 +5,14 @@ Lost in a crash it costs precision only: every pane is then one of which nothing
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jettison.concept.distance import ConceptShift, shift
-from jettison.concept.obey import keep_shares
+from jettison.concept.obey import keep_shares, other_share
 from jettison.concept.tally import MAX_KEYS, WindowTally
 from jettison.settings import GroupDrop
 
@@ -75,6 +76,7 @@ class PaneBook:
         *,
         newest_us: int,
         setting: GroupDrop | None = None,
+        unlisted: Mapping[int, float] | None = None,
     ) -> None:
         """Add the counts of a micro-batch.
 
@@ -86,21 +88,26 @@ class PaneBook:
             Latest event time so far, from which the progress of panes follows.
         setting
             What the batch ran under, from which the rows kept follow; `None` if everything was kept.
+        unlisted
+            By pane, rows of groups that the counts leave out because the backend counts only the largest.
         """
         start, group = np.asarray(starts_us, np.int64), np.asarray(groups, np.int64)
         count = np.asarray(rows, float)
         share = np.ones(len(start)) if setting is None else keep_shares(setting, start, group)
         self._newest_us = newest_us if self._newest_us is None else max(self._newest_us, newest_us)
-        for one in np.unique(start).tolist():
+        rest = {} if unlisted is None else unlisted
+        for one in sorted({*start.tolist(), *rest}):
             if self._closed_until_us is not None and one + self._pane_us <= self._closed_until_us:
                 continue  # a row that came too late: its pane is on record
             here = start == one
-            kept = count[here] * share[here]
+            kept, more = count[here] * share[here], rest.get(one, 0.0)
+            more_kept = more if setting is None else more * other_share(setting, one)
             self._open[one] = self._open.get(one, WindowTally(one)).add(
                 group[here],
                 count[here],
                 progress=self._progress(one),
-                kept=float(kept.sum()),
+                overflow_rows=more,
+                kept=float(kept.sum()) + more_kept,
                 kept_of=kept,
                 max_keys=self._max_keys,
             )

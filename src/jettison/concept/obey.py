@@ -29,3 +29,14 @@ def keep_shares(setting: GroupDrop, times_us: ArrayLike, groups: ArrayLike) -> F
             place = np.minimum(np.searchsorted(keys, group[here]), len(keys) - 1)
             share[here] = np.where(keys[place] == group[here], np.array(keeps)[place], other)
     return share
+
+
+def other_share(setting: GroupDrop, start_us: int) -> float:
+    """Probability of a row in the pane that starts then, if its group is not named.
+
+    >>> other_share(GroupDrop(0.4, 10, (0,), (0.9,), ((),), ((),), new_keep_fraction=0.5), 10)
+    0.5
+    """
+    if start_us in setting.starts_us:
+        return setting.others[setting.starts_us.index(start_us)]
+    return setting.new_keep_fraction

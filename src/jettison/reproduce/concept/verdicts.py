@@ -44,7 +44,8 @@ def _setting(results: Results) -> list[Claim]:
         text = f"b = 98 %, {name}: no more than 2.5 % of the rows are processed"
         share, taken = concept.processed_share, "2 % (b is taken for the rows processed)"
         claims.append(Claim(f"setting-rows-{label}", text, taken, share, at_most=0.025, config=rows))
-        text = f"at the rows that b = 98 % really processes, {name}: equal caps (20,000 groups a plan) ten times as accurate as Uniform"
+        text = f"at the rows that b = 98 % really processes, {name}: equal caps ten times as accurate as Uniform"
+        text += " (20,000 groups a plan)"
         gain = _ratio(at.uniform_same_rows, at.equal_caps_same_rows)
         order = "more than an order of magnitude"
         claims.append(Claim(f"setting-gain-{label}", text, order, gain, at_least=10.0, config=rows))
