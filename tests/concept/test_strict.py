@@ -201,3 +201,26 @@ def test_an_accuracy_never_raises_what_is_allowed_and_the_error_instead_is_told(
     assert made.allowed == 100.0
     assert made.enough_rows == pytest.approx(1536.6, abs=0.1)
     assert expected_error(1536.6 / 4, accuracy, 1.0) == pytest.approx(0.1, rel=1e-3)
+
+
+def test_weighted_sums_stay_unbiased_when_rows_are_short_and_unserved_groups_come_first():
+    random = np.random.default_rng(17)
+    groups = random.integers(0, 40, 1200)
+    values = 1.0 + groups + np.linspace(0, 3, 1200)
+    truth, batches, totals = values.sum(), 20, []
+    pieces = np.array_split(np.arange(1200), batches)
+    for _ in range(400):
+        tally, total = WindowTally(0), 0.0
+        for number, piece in enumerate(pieces):
+            share = np.full(len(piece), 0.1)
+            if number:
+                left = 1 - number / batches
+                rates = strict_rates(tally, 120 - tally.kept, left=left, next_share=1 / (batches - number))
+                share = rates.shares(groups[piece])
+            keep = random.random(len(piece)) < share
+            total += (values[piece][keep] / share[keep]).sum()
+            tally = tally.add(
+                groups[piece], np.ones(len(piece)), progress=(number + 1) / batches, kept=share.sum(), kept_of=keep
+            )
+        totals.append(total)
+    assert np.mean(totals) == pytest.approx(truth, abs=4 * np.std(totals) / np.sqrt(len(totals)))
