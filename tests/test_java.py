@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jettison import java
+from jettison.errors import Unsupported
 from jettison.java import java_problem, parse_release
 
 WAY_OUT = "install OpenJDK 17 and set JAVA_HOME to its directory."
@@ -91,3 +92,10 @@ def test_as_a_file_it_runs_alone_and_fails_with_the_sentence(tmp_path: Path) -> 
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert "found Java 11" in done.stderr
+
+
+def test_commands_that_need_java_are_refused_with_the_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, 'openjdk version "11.0.2"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(Unsupported, match="found Java 11"):
+        java.require_java()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -140,6 +141,28 @@ def test_a_jump_of_the_rate_is_followed_at_once_and_noise_is_smoothed() -> None:
     assert arrivals.rows_per_s == 10_000
     arrivals.observe(batch(5, 5.0, 100))
     assert arrivals.rows_per_s == 100
+
+
+def test_a_step_late_in_a_batch_shows_in_its_last_second() -> None:
+    arrivals = Arrivals()
+    for number in range(4):
+        arrivals.observe(replace(batch(number, 4.0 * number, 4000), recent_rows_per_s=1000.0))
+    # 3.2 s at 1,000 rows/s and 0.8 s at 6,000: the average says 2,000, the last second 5,000.
+    arrivals.observe(replace(batch(4, 16.0, 8000), recent_rows_per_s=5000.0))
+    assert arrivals.rows_per_s == 5000.0
+    # And back down again: 3 s at 6,000 and 1 s at 1,000.
+    arrivals.observe(replace(batch(5, 20.0, 24_000), recent_rows_per_s=6000.0))
+    arrivals.observe(replace(batch(6, 24.0, 19_000), recent_rows_per_s=1000.0))
+    assert arrivals.rows_per_s == 1000.0
+
+
+@pytest.mark.parametrize("recent", [0.0, 200.0, 5000.0])
+def test_bursts_within_batches_of_equal_size_are_no_step(recent: float) -> None:
+    arrivals = Arrivals()
+    for number in range(4):
+        arrivals.observe(replace(batch(number, 4.0 * number, 4000), recent_rows_per_s=1000.0))
+    arrivals.observe(replace(batch(4, 16.0, 4100), recent_rows_per_s=recent))
+    assert arrivals.rows_per_s == pytest.approx(1000.0, rel=0.05)
 
 
 def test_without_arrivals_the_first_batch_tells_no_rate() -> None:

@@ -1,6 +1,7 @@
 """Load shedding for stream processing: hold the latency, know the error.
 
-Importing this package does not import pyspark; the names that need it are loaded when they are first used.
+Each name is loaded when it is first used, so importing this package imports no pyspark, and producers that only use
+`jettison.source` need nothing but numpy.
 """
 
 from __future__ import annotations
@@ -8,43 +9,94 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jettison.ledger import Ledger
-from jettison.plan import DropPlan
-from jettison.policies import ConceptDrop, Policy, UniformDrop
-from jettison.settings import GroupDrop, RandomDrop
-from jettison.stats import Budget, PointStats, Stats
-from jettison.status import Status
-
 if TYPE_CHECKING:
+    from jettison.ledger import Ledger
+    from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
+    from jettison.plan import DropPlan
+    from jettison.policies import Policy, UniformDrop
+    from jettison.policies.concept_drop import ConceptDrop
+    from jettison.policies.network_drop import NetworkDrop
+    from jettison.policies.sifter import Sifter
+    from jettison.policies.window_drop import WindowDrop
+    from jettison.settings import GroupDrop, RandomDrop, RangeDrop, WindowMarks
+    from jettison.sifter.queries import RangeQueries
+    from jettison.sifter.space import Attribute
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
+    from jettison.spark.count_windows import count_windows
+    from jettison.spark.load_aware import load_aware
+    from jettison.spark.network import Network
     from jettison.spark.shedder import Shedder
+    from jettison.stats import Budget, PointStats, Stats
+    from jettison.status import Status
+    from jettison.windows.interpolate import interpolate
 
 __version__ = "0.1.0"
 
-_ON_SPARK = {
+_HOME = {
+    "Attribute": "jettison.sifter.space",
+    "Budget": "jettison.stats",
+    "ConceptDrop": "jettison.policies.concept_drop",
+    "DropPlan": "jettison.plan",
+    "GroupDrop": "jettison.settings",
+    "LatencyUtility": "jettison.network.qos",
+    "Ledger": "jettison.ledger",
+    "LossTolerance": "jettison.network.qos",
+    "Network": "jettison.spark.network",
+    "NetworkDrop": "jettison.policies.network_drop",
+    "PointStats": "jettison.stats",
+    "Policy": "jettison.policies",
+    "QoS": "jettison.network.qos",
+    "RandomDrop": "jettison.settings",
+    "RangeDrop": "jettison.settings",
+    "RangeQueries": "jettison.sifter.queries",
     "Shedder": "jettison.spark.shedder",
+    "Sifter": "jettison.policies.sifter",
+    "Stats": "jettison.stats",
+    "Status": "jettison.status",
+    "UniformDrop": "jettison.policies",
+    "ValueUtility": "jettison.network.qos",
+    "WindowDrop": "jettison.policies.window_drop",
+    "WindowMarks": "jettison.settings",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
+    "count_windows": "jettison.spark.count_windows",
+    "interpolate": "jettison.windows.interpolate",
+    "load_aware": "jettison.spark.load_aware",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
 }
 
 __all__ = [
+    "Attribute",
     "Budget",
     "ConceptDrop",
     "DropPlan",
     "GroupDrop",
+    "LatencyUtility",
     "Ledger",
+    "LossTolerance",
+    "Network",
+    "NetworkDrop",
     "PointStats",
     "Policy",
+    "QoS",
     "RandomDrop",
+    "RangeDrop",
+    "RangeQueries",
     "Shedder",
+    "Sifter",
     "Stats",
     "Status",
     "UniformDrop",
+    "ValueUtility",
+    "WindowDrop",
+    "WindowMarks",
     "avg",
     "count",
+    "count_windows",
+    "interpolate",
+    "load_aware",
     "stddev",
     "sum",
     "variance",
@@ -52,6 +104,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_SPARK:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ON_SPARK[name]), name)
+    return getattr(importlib.import_module(_HOME[name]), name)

@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `jettison bench`, `jettison reproduce`."""
+"""The command line: `jettison demo`, `jettison bench`, `jettison reproduce`, `jettison plan`, `jettison run`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from jettison import durations, java
-from jettison.errors import InvalidSetting, JettisonError, Unsupported, explain
+from jettison.errors import InvalidSetting, JettisonError, explain
 
 app = typer.Typer(
     help="Load shedding for Spark Structured Streaming.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -30,7 +30,7 @@ def demo(
     seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = "12,42,12",
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
-    _require_java()
+    java.require_java()
     from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
 
     lengths, _ = _three_lengths(seconds), durations.seconds(latency, name="--latency")
@@ -44,7 +44,7 @@ def bench(
     repetitions: Annotated[int, typer.Option(help="Runs of each side, alternating.")] = 5,
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
-    _require_java()
+    java.require_java()
     from jettison.bench.command import run_bench
 
     run_bench(Console(), name=name, repetitions=repetitions, json_path=json)
@@ -63,9 +63,34 @@ def reproduce(
     run_reproduce(Console(), paper, quick=quick, seed=seed, out=out)
 
 
-def _require_java() -> None:
-    if problem := java.java_problem():
-        raise Unsupported(problem)
+@app.command()
+def plan(
+    pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
+    picture: Annotated[Path | None, typer.Option(help="Draw the network to this file (.svg or .png).")] = None,
+) -> None:
+    """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
+    from jettison.network.document import load
+    from jettison.network.picture import describe, draw
+
+    given = load(pipeline)
+    if picture is not None:
+        draw(given.graph, picture, semantic=given.semantic)
+    print(describe(given.graph, semantic=given.semantic))
+
+
+@app.command()
+def run(
+    pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and count, but drop nothing.")] = False,
+    seconds: Annotated[float | None, typer.Option(help="Stop after this long; not given, run until stopped.")] = None,
+) -> None:
+    """Run a pipeline of Spark SQL boxes under its latency bound."""
+    java.require_java()
+    from jettison.network.document import load
+    from jettison.spark.pipeline import run_pipeline
+
+    run_pipeline(load(pipeline), master=master, dry_run=dry_run, seconds=seconds)
 
 
 def _three_lengths(text: str) -> list[float]:

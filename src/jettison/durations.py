@@ -48,6 +48,18 @@ def seconds(value: Duration, *, name: str = "duration") -> float:
     return result
 
 
+def microseconds(value: Duration, *, name: str = "duration") -> int:
+    """Return `value` in whole microseconds, Spark's own resolution; it must be positive.
+
+    >>> microseconds("10 minutes"), microseconds("0.1 ms")
+    (600000000, 100)
+    """
+    result = round(seconds(value, name=name) * 1e6)
+    if result < 1:
+        raise InvalidSetting(_complaint(value, name))
+    return result
+
+
 def _parse(text: str, name: str) -> float:
     match = _PATTERN.fullmatch(text)
     unit = match["unit"].lower() if match else ""

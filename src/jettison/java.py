@@ -77,6 +77,14 @@ def _sentence(found: str) -> str:
     return f"Jettison needs Java {OLDEST_JAVA} or newer, found {found}: {_WAY_OUT}."
 
 
+def require_java() -> None:
+    """Raise `Unsupported` with the way out, unless there is a Java that Spark runs on."""
+    from jettison.errors import Unsupported  # only here: this file also runs by itself, before anything is installed
+
+    if problem := java_problem():
+        raise Unsupported(problem)
+
+
 def main() -> int:
     """Print the problem, if there is one, and return the exit code."""
     problem = java_problem()

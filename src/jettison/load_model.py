@@ -172,6 +172,8 @@ class LoadModel:
 
 _CHANGE = 0.3  # relative change of the arrival rate from which it is followed at once
 _SMOOTHING_S = 2.0
+_RECENT_S = 1.0
+_STEP_SHOWN = 0.7  # of the rows that a step would add or spare within the last second, how many must show
 _CLOCK_SLACK_S = 0.1  # the source's clock and ours may differ by this much
 _BACKLOG_S = 0.5  # a first batch whose newest row is older than this began on a backlog
 
@@ -180,7 +182,9 @@ class Arrivals:
     """How many rows arrive per second, and from which arrival time on rows still wait in the source.
 
     A change of rate by more than 30 % is followed at once, a smaller one within some seconds. Rows are counted
-    between triggers; where a cap left rows in the source, between the oldest and newest arrival of the batch.
+    between triggers; where a cap left rows in the source, between the oldest and newest arrival of the batch. A step of
+    the load in the middle of a batch shows in the rate of its last second, where that is observed: it is believed if
+    the batch as a whole has the rows that such a step explains, so that bursts within batches are not taken for one.
 
     Examples
     --------
@@ -210,7 +214,10 @@ class Arrivals:
         self.row_cap = stats.seen if capped else None
         self._started_s, self.served_until_s = stats.started_s, last_s
         if first_s is not None and last_s - first_s > 1e-3:
-            self._follow(stats.seen / (last_s - first_s), last_s - first_s)
+            before, span_s = self.rows_per_s, last_s - first_s
+            self._follow(stats.seen / span_s, span_s)
+            if before is not None and not capped and self._is_step(stats, before, span_s):
+                self.rows_per_s = stats.recent_rows_per_s
 
     def idle(self, now_s: float) -> None:
         """Nothing arrives; what comes after `now_s` is counted afresh."""
@@ -232,6 +239,14 @@ class Arrivals:
             return behind_s > _BACKLOG_S
         # A row that was waiting at the previous trigger and is only taken now proves that a cap is at work.
         return stats.oldest_arrival_s < self._started_s - _CLOCK_SLACK_S and behind_s > _CLOCK_SLACK_S
+
+    def _is_step(self, stats: Stats, before: float, span_s: float) -> bool:
+        """Whether the rate has stepped to that of the batch's last second."""
+        recent = stats.recent_rows_per_s
+        if recent is None or abs(recent - before) <= _CHANGE * before:
+            return False
+        beyond, explained = stats.seen - before * span_s, (recent - before) * min(span_s, _RECENT_S)
+        return beyond * explained > 0 and abs(beyond) >= _STEP_SHOWN * abs(explained)
 
     def _follow(self, sample: float, span_s: float) -> None:
         if self.rows_per_s is None or abs(sample - self.rows_per_s) > _CHANGE * self.rows_per_s:

@@ -22,8 +22,8 @@ from typing import Any, Protocol
 from jettison.control import Controller, ControlSettings
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies.base import Policy
-from jettison.stats import Budget, PointStats, Stats
+from jettison.policies.base import ContinuingPolicy, LearnsFromCounts, Policy, WeighsLoad
+from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
 
@@ -52,6 +52,8 @@ class BatchReport:
     kept: Mapping[str, int] = field(default_factory=dict)
     oldest_arrival_s: float | None = None
     newest_arrival_s: float | None = None
+    recent_rows_per_s: float | None = None
+    event_times: EventTimes | None = None
 
 
 class Publisher(Protocol):
@@ -122,10 +124,13 @@ class Pilot:
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
+        self._newest_us = -(2**63)
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
-        self.tally = Tally(protected)
+        expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
+        self.tally = Tally(protected, expected)
         self.controller, self.plan = self._restore()
+        self._on_record = self.plan
         self._last_version = self.plan.version - 1
 
     def start(self, **facts: Any) -> None:
@@ -176,23 +181,34 @@ class Pilot:
 
     def _step(self, stats: Stats) -> None:
         # A batch's duration belongs to the rows that were really processed.
-        budget = self.controller.step(_everything_kept(stats) if self._dry_run else stats)
+        budget = self.controller.step(self._as_load(_everything_kept(stats) if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
         self._save_state()
+
+    def _as_load(self, stats: Stats) -> Stats:
+        if not isinstance(self._policy, WeighsLoad):
+            return stats
+        return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
         self._save_state()
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
-        proposed = self._policy.plan(stats, budget)
+        proposed = self._proposed(self._on_record, stats, budget)
         if proposed.same_settings(self.plan):
             return
         self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
+    def _proposed(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        if isinstance(self._policy, ContinuingPolicy):
+            return self._policy.continued(previous, stats, budget)
+        return self._policy.plan(stats, budget)
+
     def _put_in_force(self, plan: DropPlan, at_s: float) -> None:
         self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
         self.ledger.plan(at_s, plan)  # on record before it is used
+        self._on_record = plan  # what it decides stands, even should publishing fail half-way
         self._publisher.publish(plan)
         self.plan = plan
         self._plan_by_version[plan.version] = plan
@@ -207,16 +223,20 @@ class Pilot:
         except Exception as error:
             self._fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
-            everything = DropPlan(self._last_version + 1, {}, cause=f"controller failed: {error}")
+            everything = self._on_record.released(self._last_version + 1, f"controller failed: {error}")
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:
                 self.plan = everything  # never renew the lease of a plan that drops rows
                 self._fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
 
+    def _plan_of(self, version: int | None) -> DropPlan | None:
+        """The plan of that version, if it is one of the last ones; `None` stands for a batch that found no plan."""
+        return None if version is None else self._plan_by_version.get(version)
+
     def _expected(self, report: BatchReport) -> Stats:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
-        in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
+        in_force = self._plan_of(report.plan_version)
         points = {name: self._expected_point(name, report, in_force) for name in self._points}
         return Stats(
             batch_id=report.batch_id,
@@ -226,7 +246,15 @@ class Pilot:
             plan_version=report.plan_version,
             oldest_arrival_s=report.oldest_arrival_s,
             newest_arrival_s=report.newest_arrival_s,
+            recent_rows_per_s=report.recent_rows_per_s,
+            event_times=self._times_so_far(report),
         )
+
+    def _times_so_far(self, report: BatchReport) -> EventTimes | None:
+        if report.event_times is None:
+            return None
+        self._newest_us = max(self._newest_us, report.event_times.newest_us)
+        return replace(report.event_times, newest_us=self._newest_us)
 
     def _expected_point(self, name: str, report: BatchReport, in_force: DropPlan | None) -> PointStats:
         seen = report.seen.get(name)
@@ -238,6 +266,8 @@ class Pilot:
             return PointStats(max(seen, kept), kept, protected, exact=name in report.seen)
         setting = in_force.points.get(name) if in_force else None
         fraction = 1.0 if setting is None else setting.keep_fraction
+        if setting is not None and report.event_times is not None and isinstance(self._policy, ContinuingPolicy):
+            fraction = self._policy.share_kept(setting, report.event_times)
         return PointStats(seen, round(seen * (protected + (1 - protected) * fraction)), protected, exact=False)
 
     def _latency_s(self, stats: Stats) -> float | None:
@@ -274,9 +304,10 @@ class Pilot:
         return replace(stats, points={**stats.points, **points})
 
     def _record(self, report: BatchReport, stats: Stats) -> None:
-        in_force = self._plan_by_version.get(report.plan_version) if report.plan_version is not None else None
         with self._lock:
-            self.tally.exact(report, stats, in_force)
+            self.tally.exact(report, stats, self._plan_of(report.plan_version))
+            if isinstance(self._policy, LearnsFromCounts) and all(point.exact for point in stats.points.values()):
+                self._policy.learn_counts(stats)
             latency_s = self.tally.latency_of(report.batch_id)
         self.ledger.batch(stats, latency_s=latency_s)
 
@@ -290,7 +321,7 @@ class Pilot:
 
     def _restore(self) -> tuple[Controller, DropPlan]:
         """Controller and plan of the run before this one, or fresh ones; versions go on where they were."""
-        last_version = max((record["version"] for record in self.ledger.records("plan")), default=0)
+        on_record = {record["version"]: record for record in self.ledger.records("plan")}
         try:
             on_file = self._publisher.published()
         except ValueError as error:
@@ -299,10 +330,21 @@ class Pilot:
         saved = self._saved_controller()
         controller = Controller(self._settings) if saved is None else saved
         # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
-        plan = self._policy.plan(self._nothing_seen(0.0), controller.initial())
+        previous = self._last_plan(on_file, on_record)
+        plan = self._proposed(previous, self._nothing_seen(0.0), controller.initial())
         if saved is not None:
             plan = replace(plan, cause=_RESTORED + plan.cause)
-        return controller, replace(plan, version=max(last_version, on_file.version if on_file else 0) + 1)
+        return controller, replace(plan, version=max(previous.version, *on_record, 0) + 1)
+
+    def _last_plan(self, on_file: DropPlan | None, on_record: Mapping[int, Mapping[str, Any]]) -> DropPlan:
+        """The last plan: on file, or in the ledger where that holds a later one or the file is lost."""
+        plan = DropPlan(0) if on_file is None else on_file
+        for version in sorted((version for version in on_record if version > plan.version), reverse=True):
+            try:
+                return DropPlan.from_json(json.dumps(on_record[version]))
+            except ValueError as error:
+                self._fault("plan", f"plan {version} on record cannot be read ({error})")
+        return plan
 
     def _saved_controller(self) -> Controller | None:
         content = self._folder.read(_STATE_FILE)

@@ -55,6 +55,14 @@ class DropPlan:
         """Whether both plans drop the same rows, whatever their versions and causes."""
         return self.points == other.points
 
+    def released(self, version: int, cause: str) -> DropPlan:
+        """The plan that keeps everything, but for what cannot be taken back: windows that have lost rows stay dropped.
+
+        A setting says what that is by a property `when_released`; most have none, and nothing of them remains.
+        """
+        remaining = {name: getattr(setting, "when_released", None) for name, setting in self.points.items()}
+        return DropPlan(version, {name: setting for name, setting in remaining.items() if setting is not None}, cause)
+
     def to_json(self) -> str:
         """Serialise; `from_json` restores an equal plan."""
         points = {name: _setting_to_dict(setting) for name, setting in self.points.items()}

@@ -37,6 +37,25 @@ class PointStats:
 
 
 @dataclass(frozen=True, slots=True)
+class EventTimes:
+    """Times that the rows of a micro-batch carry themselves, in microseconds since the epoch.
+
+    Parameters
+    ----------
+    newest_us
+        Latest time of any row so far.
+    advance_us
+        Time that one batch covers, about.
+    watermark_us
+        Rows older than this were no longer accepted in this batch; `None` before there is a watermark.
+    """
+
+    newest_us: int
+    advance_us: int
+    watermark_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """One micro-batch as its backend saw it. Times are seconds since the epoch.
 
@@ -54,6 +73,11 @@ class Stats:
         Version of the plan that the batch ran under; `None` when the plan could not be read and all rows were kept.
     oldest_arrival_s, newest_arrival_s
         First and last arrival among the rows; `None` where the backend does not observe arrivals.
+    recent_rows_per_s
+        Arrival rate in the last second before the batch, where arrivals are observed: it shows a step of the load that
+        the batch's average hides.
+    event_times
+        What times the rows carry; `None` where the query has no watermark or the batch no rows.
     """
 
     batch_id: int
@@ -63,6 +87,8 @@ class Stats:
     plan_version: int | None = None
     oldest_arrival_s: float | None = None
     newest_arrival_s: float | None = None
+    recent_rows_per_s: float | None = None
+    event_times: EventTimes | None = None
 
     @property
     def committed_s(self) -> float:

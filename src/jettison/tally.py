@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jettison.plan import DropPlan
@@ -25,10 +27,15 @@ class Tally:
     ----------
     protected
         Names of the drop points that have protected rows; at the others that share is 0.
+    expected
+        Part of the query's input rows that is expected at drop points before anything has been counted.
     """
 
-    def __init__(self, protected: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, protected: frozenset[str] = frozenset(), expected: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         self._protected = protected
+        self._expected = expected
         self.batches = 0
         self.seen = 0
         self.kept = 0
@@ -39,8 +46,8 @@ class Tally:
         self._protected_share: dict[str, float] = {}
 
     def input_share(self, point: str, points: int) -> float:
-        """Part of the query's input rows that reach `point`; an even split until counts are known."""
-        return self._input_share.get(point, 1.0 / points)
+        """Part of the query's input rows that reach `point`; what is expected, or an even split, until it is counted."""
+        return self._input_share.get(point, self._expected.get(point, 1.0 / points))
 
     def protected_share(self, point: str) -> float:
         """Part of the rows at `point` that no plan may drop; 0 until rows have been dropped there."""

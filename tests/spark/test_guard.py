@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,6 +155,27 @@ def test_a_guarded_query_has_no_python_operator_and_one_plan_read(
         assert operator not in plan
     # Every other use of the plan reuses the one subquery that reads it.
     assert plan.count("FileScan text") == 1
+
+
+def test_generated_code_is_the_same_in_every_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Code that spells out the batch's time or the plan's numbers would be compiled anew in every micro-batch."""
+    channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
+    rows = spark.range(10).withColumn("at", F.timestamp_seconds("id"))
+    point = DropPoint("rows", ("id",), arrival="at", observed=False)
+    texts = []
+    for version, setting in enumerate([RandomDrop(0.123, 0.0456, 7.89), RandomDrop(0.321, 0.0654, 9.87)]):
+        channel.publish(DropPlan(version, {"rows": setting}))
+        plan = channel.subquery(spark, "rows", RandomMechanism(), metric=point.plan_metric)
+        kept = guarded(rows, point, RandomMechanism(), plan)
+        kept.collect()  # the subquery's value is known to the code only once it has run
+        with contextlib.redirect_stdout(io.StringIO()) as explained:
+            kept.explain("codegen")
+        code = [line for line in explained.getvalue().splitlines() if line.startswith("/* ")]
+        text = re.sub(r"#\d+L?|\[id=.*?\]", "", "\n".join(code))
+        stages = [stage.strip() for stage in text.split("/* 001 */")]
+        texts.append(sorted(stages))  # they are explained in no particular order
+    assert len(texts[0]) > 2
+    assert texts[0] == texts[1]
 
 
 def test_the_library_calls_no_private_api() -> None:

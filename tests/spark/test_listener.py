@@ -7,7 +7,11 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from jettison.spark.listener import ProgressListener
+import pytest
+from pyspark.sql import Row
+
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.listener import ProgressListener, report_of
 
 
 class Recorder:
@@ -27,7 +31,7 @@ class Recorder:
         self.closed.set()
 
 
-def progress(run: str, batch: int) -> Any:
+def progress(run: str, batch: int, observed: dict[str, Any] | None = None) -> Any:
     return SimpleNamespace(
         progress=SimpleNamespace(
             runId=run,
@@ -36,7 +40,8 @@ def progress(run: str, batch: int) -> Any:
             durationMs={"triggerExecution": 1000},
             batchDuration=1000,
             numInputRows=5,
-            observedMetrics={},
+            eventTime={},
+            observedMetrics={name: Row(**fields) for name, fields in (observed or {}).items()},
         )
     )
 
@@ -59,3 +64,28 @@ def test_events_before_bind_come_first_and_those_of_other_runs_never() -> None:
     listener.onQueryTerminated(SimpleNamespace(runId="ours", exception=None))
     assert ended.wait(5)
     assert pilot.events == [0, 1, 2, 3, 4, "close"]
+
+
+@pytest.mark.parametrize(
+    ("newest_us", "recent", "rate"),
+    [
+        (10_000_000, 500.0, 500.0),  # rows up to the batch itself
+        (9_500_000, 500.0, 1000.0),  # the last half second has not been landed yet
+        (9_100_000, 500.0, None),  # a tenth of a second says too little
+        (8_000_000, None, None),  # a backlog: nothing recent among the rows
+    ],
+)
+def test_the_recent_rate_covers_the_time_until_the_newest_row(
+    newest_us: int, recent: float | None, rate: float
+) -> None:
+    point = DropPoint("rides", ("id",), arrival="at")
+    arrivals = {"kept": 5, "recent": recent, "oldest_us": 1, "newest_us": newest_us}
+    observed = {point.metric: arrivals, point.plan_metric: {"version": 3, "now_us": 10_000_000}}
+    report = report_of(progress("ours", 1, observed).progress, (point,))
+    assert (report.recent_rows_per_s, report.plan_version) == (rate, 3)
+
+
+def test_without_a_plan_there_is_no_recent_rate() -> None:
+    point = DropPoint("rides", ("id",), arrival="at")
+    arrivals = {"kept": 5, "recent": None, "oldest_us": 1, "newest_us": 2}
+    assert report_of(progress("ours", 1, {point.metric: arrivals}).progress, (point,)).recent_rows_per_s is None

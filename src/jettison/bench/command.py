@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from jettison.bench import overhead, pure
+from jettison.bench import overhead, pure, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, explain
 from jettison.spark.session import local_session
@@ -21,10 +21,15 @@ ON_SPARK: Mapping[str, OnSpark] = {
     "idle-native": overhead.idle_native,
     "dropped-row": overhead.dropped_row,
     "plan-read": overhead.plan_read,
+    "sharing": sharing.sharing,
+    "sifter-lookup": sifter.lookup,
+    "sifter-matching": sifter.matching,
+    "sifter-completeness": sifter.live_completeness,
 }
 PURE: Mapping[str, Callable[[], list[Result]]] = {
     "controller": pure.controller,
     "coverage": pure.coverage,
+    "sifter": sifter_pure.sifter,
 }
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from jettison.bars import Bar
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -40,10 +42,12 @@ class Result:
     @property
     def holds(self) -> bool | None:
         """Whether the bar is met; `None` where there is no bar."""
-        figure = self.value if self.ratio is None else self.ratio
-        if self.at_most is None and self.at_least is None:
-            return None
-        return (self.at_most is None or figure <= self.at_most) and (self.at_least is None or figure >= self.at_least)
+        return self.bar.met_by(self.value if self.ratio is None else self.ratio) if self.bar else None
+
+    @property
+    def bar(self) -> Bar:
+        """What the figure must meet, if anything."""
+        return Bar(self.at_most, self.at_least)
 
 
 def save(results: Sequence[Result], path: Path) -> None:
@@ -63,13 +67,7 @@ def show(results: Sequence[Result], console: Console) -> None:
             f"{result.value:,.4g} {result.unit}",
             "" if result.baseline is None else f"{result.baseline:,.4g}",
             "" if result.ratio is None else f"{result.ratio:.3f}",
-            _bar(result),
+            str(result.bar),
             {True: "yes", False: "NO", None: ""}[result.holds],
         )
     console.print(table)
-
-
-def _bar(result: Result) -> str:
-    if result.at_most is not None:
-        return f"<= {result.at_most:g}"
-    return "" if result.at_least is None else f">= {result.at_least:g}"

@@ -53,14 +53,7 @@ def plain(build: Callable[[], DataFrame]) -> Variant:
     """The query as it is."""
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
-        writer = _writer(build()).option("checkpointLocation", str(folder))
-
-        def run() -> StreamingQuery:
-            query = writer.start()
-            query.awaitTermination()
-            return query
-
-        return run
+        return to_end(_writer(build()).option("checkpointLocation", str(folder)))
 
     return variant
 
@@ -77,17 +70,22 @@ def guarded(
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
         shedder = jt.Shedder(latency=_BOUND, checkpoint=folder, policy=KeepShare(keep_fraction))
-        writer = _writer(query(shedder.guard(source(), id=id, arrival=arrival)))
-
-        def run() -> StreamingQuery:
-            query = shedder.start(writer)
-            query.awaitTermination()
-            shedder.await_books()  # or they would be written into a folder that is being removed
-            return query
-
-        return run
+        return to_end(_writer(query(shedder.guard(source(), id=id, arrival=arrival))), shedder)
 
     return variant
+
+
+def to_end(writer: DataStreamWriter, shedder: jt.Shedder | None = None) -> Callable[[], StreamingQuery]:
+    """How to run a query to its end, and its shedder's books with it: they lie in a folder that is removed next."""
+
+    def run() -> StreamingQuery:
+        query = writer.start() if shedder is None else shedder.start(writer)
+        query.awaitTermination()
+        if shedder is not None:
+            shedder.await_books()
+        return query
+
+    return run
 
 
 def alternate(

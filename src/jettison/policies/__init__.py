@@ -3,5 +3,6 @@
 from jettison.policies.base import Policy
 from jettison.policies.concept_drop import ConceptDrop
 from jettison.policies.uniform_drop import UniformDrop
+from jettison.policies.window_drop import WindowDrop
 
-__all__ = ["ConceptDrop", "Policy", "UniformDrop"]
+__all__ = ["ConceptDrop", "Policy", "UniformDrop", "WindowDrop"]

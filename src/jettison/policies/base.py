@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from jettison.plan import DropPlan
-from jettison.stats import Budget, Stats
+from jettison.settings import Setting
+from jettison.stats import Budget, EventTimes, Stats
 
 
 @runtime_checkable
@@ -21,4 +22,49 @@ class Policy(Protocol):
 
         The version of the returned plan is 0; whoever publishes it numbers it.
         """
+        ...
+
+
+@runtime_checkable
+class ContinuingPolicy(Policy, Protocol):
+    """A policy whose plans build on each other: what one plan has decided, the next must still hold.
+
+    The plan itself is the state, so such a policy is as pure as any other, and its decisions survive a restart
+    because plans do.
+    """
+
+    def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        """Spend `budget` without going back on anything that `previous` has decided.
+
+        `previous` is the plan in force or, after a restart, the last one on record.
+        """
+        ...
+
+    def share_kept(self, setting: Setting, times: EventTimes) -> float:
+        """Share of one micro-batch's rows that `setting` is expected to have kept, from the times that they carry."""
+        ...
+
+
+@runtime_checkable
+class WeighsLoad(Protocol):
+    """A policy whose drop points stand at several depths, so that rows kept do not add up to the work done."""
+
+    def workload(self, stats: Stats, plan: DropPlan | None) -> Stats:
+        """`stats` with rows seen and kept in terms of work: kept over seen is the share of the full load.
+
+        `plan` is the one that the batch ran under; `None` where it kept everything.
+        """
+        ...
+
+    def input_share(self, point: str) -> float:
+        """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
+        ...
+
+
+@runtime_checkable
+class LearnsFromCounts(Protocol):
+    """A policy that keeps what it knows of the data current."""
+
+    def learn_counts(self, stats: Stats) -> None:
+        """Take note of a batch whose counts are exact; plans made from now on may differ."""
         ...

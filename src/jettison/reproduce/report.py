@@ -82,7 +82,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def claims_table(claims: Sequence[Claim]) -> str:
     """Every claim with the paper's figure, ours and the verdict."""
     verdict = {True: "holds", False: "**does not hold**"}
-    rows = [[c.id, c.claim, c.paper, f"{c.ours:.4g}", c.bar, verdict[c.holds]] for c in claims]
+    rows = [[c.id, c.claim, c.paper, f"{c.ours:.4g}", str(c.bar), verdict[c.holds]] for c in claims]
     return table(["id", "claim", "paper", "ours", "bar", "verdict"], rows)
 
 

@@ -196,8 +196,13 @@ class Plant:
             plan_version=version,
             oldest_arrival_s=taken[0][0] if self.settings.observes_arrivals else None,
             newest_arrival_s=taken[-1][0] if self.settings.observes_arrivals else None,
+            recent_rows_per_s=self._recent_rate(taken, start_s) if self.settings.observes_arrivals else None,
         )
         return Batch(stats, wait_s, kept / seen, ages)
+
+    def _recent_rate(self, taken: list[tuple[float, float]], start_s: float) -> float | None:
+        recent = [rows for arrival_s, rows in taken if arrival_s > start_s - 1.0]
+        return sum(recent) / (len(recent) * self.settings.lump_s) if recent else None
 
     def _duration(self, number: int, start_s: float, seen: float, kept: float) -> float:
         known = self.settings

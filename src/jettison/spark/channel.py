@@ -81,25 +81,48 @@ class Channel:
     def subquery(self, spark: SparkSession, point: str, mechanism: Mechanism, *, metric: str) -> Column:
         """A struct column with the mechanism's fields, computed once a micro-batch; null where no plan is valid.
 
-        Equal subqueries are executed once, however often they are used. The version that was read appears as
-        `metric` among the query's observed metrics.
+        Beside the mechanism's fields stands the batch's time, `now_us`. Equal subqueries are executed once, however often
+        they are used. The version that was read and the batch's time appear as `metric` among the observed metrics.
         """
+        return self._parsed(spark, {point: mechanism}, metric).select(_fields(point, mechanism)).scalar()
+
+    def common_subquery(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], *, metric: str) -> Column:
+        """The same for several drop points at once: a struct that holds the struct of each under its name.
+
+        However many drop points use it, the plan is read once a micro-batch, so all of them see one version.
+        """
+        each = [_fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()]
+        return self._parsed(spark, mechanisms, metric).select(F.struct(*each)).scalar()
+
+    def _parsed(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], metric: str) -> DataFrame:
+        """The plan in force and the batch's time, as one row; no row where no plan is valid."""
         version = _part(plan_file.VERSION).try_cast("bigint")
-        valid = self._text(spark).where(_valid()).observe(metric, F.max(version).alias("version"))
-        plan = F.from_json(_after(plan_file.BODY_START), f"points struct<`{point}`: {mechanism.schema}>")
-        fields = mechanism.plan_fields(plan["points"][point], _now_us())
-        return valid.select(F.struct(*[column.alias(name) for name, column in fields.items()])).scalar()
+        points = ", ".join(f"`{point}`: {mechanism.schema}" for point, mechanism in mechanisms.items())
+        plan = F.from_json(_after(plan_file.BODY_START), f"points struct<{points}>")
+        # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
+        outlives_lease = all(getattr(mechanism, "outlives_lease", False) for mechanism in mechanisms.values())
+        in_force = self._text(spark).where(_whole() if outlives_lease else _whole() & _lease_runs())
+        parsed = in_force.select(version.alias("version"), plan.alias("plan"), _now_us().alias("now_us"))
+        return parsed.observe(metric, F.max("version").alias("version"), F.max("now_us").alias("now_us"))
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
         return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
 
 
-def _valid() -> Column:
-    """Whether the plan file is whole and its lease has not run out."""
+def _fields(point: str, mechanism: Mechanism) -> Column:
+    fields = mechanism.plan_fields(F.col("plan")["points"][point], F.col("now_us"))
+    return F.struct(F.col("now_us"), *[column.alias(name) for name, column in fields.items()])
+
+
+def _whole() -> Column:
+    """Whether the plan file is undamaged."""
     checksum = _part(plan_file.CHECKSUM).try_cast("bigint")
-    whole = F.crc32(_after(plan_file.CHECKED_START).cast("binary")) == checksum
-    return whole & (_part(plan_file.VALID_UNTIL_US) > _now_text())
+    return F.crc32(_after(plan_file.CHECKED_START).cast("binary")) == checksum
+
+
+def _lease_runs() -> Column:
+    return _part(plan_file.VALID_UNTIL_US) > _now_text()
 
 
 def _now_text() -> Column:

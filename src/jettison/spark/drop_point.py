@@ -27,6 +27,8 @@ class DropPoint:
         Decide and count, but drop nothing.
     observed
         Count rows by `observe` on the row path. Otherwise the filters are marked, and their own row counts tell.
+    group
+        Name of the group of drop points that read the plan together, or `None`.
     """
 
     name: str
@@ -35,6 +37,7 @@ class DropPoint:
     protect: Column | None = None
     dry_run: bool = False
     observed: bool = True
+    group: str | None = None
 
     @property
     def metric(self) -> str:
@@ -44,7 +47,7 @@ class DropPoint:
     @property
     def plan_metric(self) -> str:
         """Name of the plan version that the drop point read, among the observed metrics."""
-        return f"jettison-plan:{self.name}"
+        return f"jettison-plan:{self.group or self.name}"
 
     @property
     def seen_mark(self) -> str:

@@ -12,9 +12,13 @@ from pyspark.sql import functions as F
 
 from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
+from jettison.spark.mechanisms.base import WithHelpers
 
 WEIGHT = "jt_weight"
 PLAN = "jt_plan"
+_RECENT = "jt_recent"
+RECENT_US = 1_000_000
+"""Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
 
 
 def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Column) -> DataFrame:
@@ -24,7 +28,11 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     micro-batch, and a mechanism uses several of its fields.
     """
     seen = rows if point.observed else _marked_seen(rows, point)
-    seen = seen.withColumn(PLAN, plan)
+    seen = seen.withColumn(PLAN, computed_once(plan))
+    helpers = mechanism.helpers(seen, F.col(PLAN)) if isinstance(mechanism, WithHelpers) else []
+    for columns in helpers:
+        seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
+    passing = [PLAN, *(name for columns in helpers for name in columns)]
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
@@ -34,18 +42,32 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         weight = F.col(WEIGHT) * weight
     if point.dry_run:
         unweighted = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep).withColumn(WEIGHT, unweighted).drop(PLAN)
+        return _observe_both(seen, point, keep).withColumn(WEIGHT, unweighted).drop(*passing)
     if point.observed:
-        return _observe_both(seen, point, keep).where(keep).withColumn(WEIGHT, weight).drop(PLAN)
-    kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight).drop(PLAN)
-    if point.arrival:
-        kept = kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *_arrivals(point.arrival))
-    return kept
+        return _observe_both(seen, point, keep).where(keep).withColumn(WEIGHT, weight).drop(*passing)
+    kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight)
+    if point.arrival is None:
+        return kept.drop(*passing)
+    # The plan is dropped before the rows are observed, because there every column is copied.
+    kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT))).drop(*passing)
+    counts = [F.count(F.lit(1)).alias("kept"), F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
+    return kept.observe(point.metric, *counts).drop(_RECENT)
+
+
+def computed_once(column: Column) -> Column:
+    """The same values, in a form that the optimizer does not copy to every place where the column is used.
+
+    Filters are pushed below projections, with the projected expressions put in place of their names: the subquery
+    would be planned, and a helper computed, once for every use. It leaves alone what is not deterministic.
+    """
+    return F.when(F.spark_partition_id() >= 0, column)
 
 
 def _observe_both(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:
     counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept")]
-    return rows.observe(point.metric, *counts, *(_arrivals(point.arrival) if point.arrival else []))
+    if point.arrival:
+        counts += [F.sum(_recent(point.arrival, F.lit(1.0))).alias("recent"), *_arrivals(point.arrival)]
+    return rows.observe(point.metric, *counts)
 
 
 # Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks
@@ -61,6 +83,14 @@ def _marked_kept(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:
     return rows.where(keep | (F.spark_partition_id() < mark_number(point.name, "kept")))
 
 
+def _recent(arrival: str, rows: Column) -> Column:
+    return F.when(_micros(arrival) >= F.col(PLAN)["now_us"] - RECENT_US, rows)
+
+
 def _arrivals(arrival: str) -> list[Column]:
-    micros = F.unix_micros(F.col(arrival).cast("timestamp"))
+    micros = _micros(arrival)
     return [F.min(micros).alias("oldest_us"), F.max(micros).alias("newest_us")]
+
+
+def _micros(arrival: str) -> Column:
+    return F.unix_micros(F.col(arrival).cast("timestamp"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ from pyspark.sql.streaming.listener import (
 from jettison.pilot import BatchReport, Pilot
 from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
+from jettison.spark.guard import RECENT_US
+from jettison.stats import EventTimes
 
 
 class ProgressListener(StreamingQueryListener):
@@ -98,7 +100,31 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         kept={name: row["kept"] for name, row in rows.items()},
         oldest_arrival_s=min(oldest) / 1e6 if oldest else None,
         newest_arrival_s=max(newest) / 1e6 if newest else None,
+        recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
+        event_times=_event_times(progress.eventTime or {}),
     )
+
+
+def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> float | None:
+    """Arrival rate from the start of the last second before the batch until its newest row, over all drop points."""
+    rates = []
+    for name, row in rows.items():
+        now_us = (plans[name] or {}).get("now_us")
+        if now_us is None or row.get("recent") is None:
+            continue
+        covered_us = row["newest_us"] - (now_us - RECENT_US)
+        if covered_us >= RECENT_US / 4:  # less than that says too little
+            rates.append(row["recent"] / covered_us * 1e6)
+    return sum(rates) if rates else None
+
+
+def _event_times(reported: Mapping[str, str]) -> EventTimes | None:
+    """Times that the rows carry, for queries with a watermark; Spark counts them in milliseconds, rounded down."""
+    if "max" not in reported:
+        return None
+    newest, mean = (_epoch_s(reported[name]) * 1e6 for name in ("max", "avg"))
+    watermark = round(_epoch_s(reported["watermark"]) * 1e6) if "watermark" in reported else 0
+    return EventTimes(round(newest) + 999, max(round(2 * (newest - mean)), 0), watermark if watermark > 0 else None)
 
 
 def _epoch_s(timestamp: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSession]:
     """A session on this machine, stopped at the end."""
     cores = min(os.cpu_count() or 2, 4)
+    # Python workers must find what this interpreter finds, not what the first python3 on PATH does.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="jettison-spark-") as scratch:
         session = (
             SparkSession.builder.master(master or f"local[{cores}]")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,15 +22,17 @@ from jettison.pilot import BatchReport, ExactCounts, Pilot
 from jettison.policies import Policy, UniformDrop
 from jettison.spark import validate
 from jettison.spark.channel import Channel
+from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import PLAN, guarded
 from jettison.spark.listener import ProgressListener
-from jettison.spark.mechanisms import mechanism_for
+from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
 from jettison.spark.metrics import FilterCounts
 from jettison.status import Status
 from jettison.storage import Folder
 
 Accounting = Literal["auto", "metrics", "observe"]
+Found = TypeVar("Found")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -89,6 +91,9 @@ class Shedder:
         self._accounting = accounting
         self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=plan_size)
         self._points: dict[str, DropPoint] = {}
+        self._plans: dict[str, tuple[Mechanism, Column]] = {}
+        self._delivered: set[tuple[str, str]] = set()
+        self._together: tuple[str, Column] | None = None
         self._spark: SparkSession | None = None
         self._plan_read_s = 0.0
         self._pilot: Pilot | None = None
@@ -131,13 +136,58 @@ class Shedder:
             protect=None if protect is None else validate.predicate(rows, protect),
             dry_run=self._dry_run,
             observed=self._dry_run or not self._counts_by_metrics(rows.sparkSession),
+            group=None if self._together is None else self._together[0],
         )
         self._connect(rows.sparkSession)
         mechanism = mechanism_for(self.policy)
-        plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
+        if isinstance(mechanism, WindowMechanism):
+            mechanism.check(rows, point)
+        if self._together is None:
+            plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
+        else:
+            plan = self._together[1][point.name]
         result = guarded(rows, point, mechanism, plan)
         self._points[point.name] = point
+        self._plans[point.name] = (mechanism, plan)
         return result
+
+    def deliver(
+        self, answers: DataFrame, *, window: str = "window", query: str | None = None, name: str | None = None
+    ) -> DataFrame:
+        """Return the answers of windows that were kept whole: with `WindowDrop`, each of them is exact.
+
+        Put it on the windowed aggregate itself. Write the query in append mode, where a window is delivered once, when
+        it closes.
+
+        Parameters
+        ----------
+        answers
+            The aggregate of a guarded stream.
+        window
+            Its column that Spark's `window` made.
+        query
+            Which of the policy's queries it is, where several share the input.
+        name
+            The drop point in front of it, where there are several.
+        """
+        point, (mechanism, plan) = _only(self._plans, name, "name", "call `guard` first")
+        if not isinstance(mechanism, WindowMechanism):
+            raise InvalidSetting(explain("`deliver` belongs to WindowDrop", f"{type(self.policy).__name__}"))
+        places = {branch.name: place for place, branch in enumerate(mechanism.fan.branches)}
+        query, place = _only(places, query, "query", "name one of the policy's queries")
+        self._delivered.add((point, query))
+        return answers if self._dry_run else delivered(answers, window, place, mechanism, plan)
+
+    def read_plan_together(self, spark: SparkSession, names: Sequence[str], *, group: str) -> None:
+        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
+
+        Each reading is a small job; for a network of many drop points they would add up. All of them then also see the
+        same version.
+        """
+        self._connect(spark)
+        mechanisms = dict.fromkeys(names, mechanism_for(self.policy))
+        metric = DropPoint(group, (), group=group).plan_metric
+        self._together = (group, self._channel.common_subquery(spark, mechanisms, metric=metric))
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query of `writer` with this shedder's checkpoint, and begin to control it."""
@@ -147,6 +197,7 @@ class Shedder:
             raise InvalidSetting("this Shedder has started a query already. Hint: use one Shedder a query.")
         if not (hasattr(writer, "option") and hasattr(writer, "start")):
             raise InvalidInput(explain("`writer` must be a DataStreamWriter", repr(writer), hint="pass df.writeStream"))
+        self._refuse_partial_windows()
         ledger = Ledger.open(self._folder / "ledger")
         pilot = Pilot(
             tuple(self._points),
@@ -264,6 +315,20 @@ class Shedder:
 
         return of
 
+    def _refuse_partial_windows(self) -> None:
+        for name, (mechanism, _) in self._plans.items():
+            if isinstance(mechanism, WindowMechanism):
+                for branch in mechanism.fan.branches:
+                    if (name, branch.name) not in self._delivered:
+                        raise InvalidSetting(
+                            explain(
+                                "with WindowDrop the answers must go through `shedder.deliver(...)`",
+                                f"none that did for {branch.name!r}",
+                                where=f"drop point {name!r}",
+                                hint="windows that were dropped in part would come out wrong",
+                            )
+                        )
+
     def _refuse_impossible_bound(self) -> None:
         # Only what was measured in this session: what else a trigger costs is not known before one has run.
         if self.latency_bound_s <= self._plan_read_s:
@@ -274,6 +339,15 @@ class Shedder:
                     hint="raise the bound; micro-batches have a fixed cost of some tenths of a second at least",
                 )
             )
+
+
+def _only(known: Mapping[str, Found], name: str | None, argument: str, hint: str) -> tuple[str, Found]:
+    """The entry of that name, or the only one there is."""
+    if name is None and len(known) == 1:
+        return next(iter(known.items()))
+    if name is None or name not in known:
+        raise InvalidSetting(explain(f"`{argument}` must be one of {sorted(known)}", repr(name), hint=hint))
+    return name, known[name]
 
 
 def _control_settings(bound_s: float, given: Mapping[str, Any]) -> ControlSettings:

@@ -49,13 +49,13 @@ def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def timestamp(rows: DataFrame, name: str) -> str:
+def timestamp(rows: DataFrame, name: str, *, argument: str = "arrival") -> str:
     """Name of a timestamp column of `rows`."""
-    present(rows, name, "arrival")
+    present(rows, name, argument)
     kind = rows.schema[name].dataType
     if not isinstance(kind, (TimestampType, TimestampNTZType)):
         raise InvalidSetting(
-            explain("`arrival` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
+            explain(f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
         )
     return name
 

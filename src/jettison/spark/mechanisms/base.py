@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import Column, DataFrame
 
@@ -12,6 +12,9 @@ from jettison.spark.drop_point import DropPoint
 
 class Mechanism(Protocol):
     """Compiles one kind of setting into native columns, once; afterwards only the plan changes.
+
+    A mechanism whose decisions cannot be taken back has `outlives_lease = True`: its plan is obeyed even when no
+    controller renews it any more, so such a plan must run out by itself.
 
     The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, inside the subquery
     that reads the plan; `decision` runs on every row and finds the fields ready.
@@ -30,4 +33,13 @@ class Mechanism(Protocol):
         `plan` is a struct of the fields above, null where no plan is valid: the decision must then come out true or
         null and the weight 1 or null, both of which the guard reads as "keep".
         """
+        ...
+
+
+@runtime_checkable
+class WithHelpers(Protocol):
+    """A mechanism that computes columns first, each once a row, because its decision uses them several times."""
+
+    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
+        """Helper columns, step by step: a step may use the columns of those before it. They are dropped again."""
         ...

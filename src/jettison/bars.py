@@ -1,0 +1,35 @@
+"""The bar that a measured figure must meet: shared by benchmarks and by the claims of reproductions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Limits of a figure; one that could not be measured (NaN) meets none.
+
+    Examples
+    --------
+    >>> bar = Bar(at_least=0.93, at_most=0.97)
+    >>> str(bar), bar.met_by(0.95), bar.met_by(float("nan"))
+    ('>= 0.93 and <= 0.97', True, False)
+    """
+
+    at_most: float | None = None
+    at_least: float | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.at_most is not None or self.at_least is not None
+
+    def __str__(self) -> str:
+        sides = ((">=", self.at_least), ("<=", self.at_most))
+        return " and ".join(f"{sign} {limit:g}" for sign, limit in sides if limit is not None)
+
+    def met_by(self, figure: float) -> bool:
+        """Whether the figure is within the limits."""
+        low = -math.inf if self.at_least is None else self.at_least
+        high = math.inf if self.at_most is None else self.at_most
+        return low <= figure <= high

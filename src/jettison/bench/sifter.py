@@ -1,0 +1,228 @@
+"""Sifters on Spark: rows looked up a second, matching of many queries, and completeness over a live stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.bench.result import Result
+from jettison.bench.streams import task_cpu_s
+from jettison.plan import DropPlan
+from jettison.policies.sifter import Sifter
+from jettison.sifter.consolidate import expected_completeness
+from jettison.sifter.queries import RangeQueries
+from jettison.sifter.space import Attribute, Floats, Space
+from jettison.spark.channel import Channel
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.guard import guarded
+from jettison.spark.mechanisms import RegionMechanism
+from jettison.spark.query_server import QUERY, matched
+from jettison.stats import Budget, PointStats, Stats
+from jettison.storage import Folder
+
+_SPACE = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
+_QUERIES = 1000
+_LOOKUPS = 40_000_000
+_MATCHED_ROWS = 2_000_000
+_LOOPED_ROWS = {"numpy": 100_000, "plain": 4_000}
+_STREAM_ROWS, _STREAM_FILES = 1_200_000, 6
+
+
+def lookup(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Rows a second through a guard of 100 regions, decisions included, against the same rows without a guard.
+
+    By task CPU, so that other work on the machine does not count.
+    """
+    rows = spark.range(0, _LOOKUPS, 1, 2).select("id", *_coordinates(F.col("id")))
+    total = F.sum(F.col("x") + F.col("y"))
+    results = []
+    for regions in (16, 100):
+        policy = Sifter(_queries(), _points(np.arange(2000)), regions=regions)
+        sifted = _guarded(spark, folder / str(regions), rows, policy, 0.5)
+        plain_s, sifted_s, wall_s = [], [], []
+        for _ in range(repetitions):
+            plain_s.append(_cpu_seconds(spark, rows.agg(total).collect))
+            started = time.perf_counter()
+            sifted_s.append(_cpu_seconds(spark, sifted.agg(total).collect))
+            wall_s.append(time.perf_counter() - started)
+        results.append(
+            Result(
+                f"sifter on Spark, {regions} regions, rows made and decided on 2 cores, by task CPU",
+                value=2 * _LOOKUPS / min(sifted_s) / 1e6,
+                unit="million rows/s",
+                baseline=2 * _LOOKUPS / min(plain_s) / 1e6,
+                at_least=20.0 if regions == 100 else None,
+                config={"rows": _LOOKUPS, "cpu_s": sifted_s, "plain_cpu_s": plain_s, "wall_s": wall_s},
+            )
+        )
+    return results
+
+
+def matching(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Matching 1,000 queries by the grid join against loops over the queries, in plain Python and over numpy columns."""
+    queries = _queries()
+    rows = spark.range(0, _MATCHED_ROWS, 1, 2).select("id", *_coordinates(F.col("id")))
+    native = min(
+        _seconds(lambda: matched(rows, queries).agg(F.count("*"), F.sum(QUERY)).collect()) for _ in range(repetitions)
+    )
+    native_rate = _MATCHED_ROWS / native
+    results = []
+    for kind, loop in (("plain", _plain_loop(queries)), ("numpy", _numpy_loop(queries))):
+        count = _LOOPED_ROWS[kind]
+        few = spark.range(0, count, 1, 2).select("id", *_coordinates(F.col("id")))
+        looped = few.mapInArrow(loop, f"id long, {QUERY} int")
+        expected = matched(few, queries).count()
+        totals = looped.agg(F.count("*"), F.sum(QUERY))
+        seconds = min(_seconds(totals.collect) for _ in range(repetitions))
+        results.append(
+            Result(
+                f"matching {len(queries)} queries natively, over a {kind} loop in Python",
+                value=native_rate,
+                unit="rows/s",
+                baseline=count / seconds,
+                ratio=native_rate * seconds / count,
+                at_least=10.0 if kind == "plain" else None,
+                config={"same_pairs": looped.count() == expected, "native_rows": _MATCHED_ROWS, "looped_rows": count},
+            )
+        )
+    return results
+
+
+def live_completeness(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Completeness of 1,000 queries over a guarded stream, counted, against what the model expects of the same plan."""
+    queries = _queries()
+    stream_folder = str(folder / "in")
+    rows = spark.range(0, _STREAM_ROWS, 1, _STREAM_FILES).select("id", *_coordinates(F.col("id")))
+    rows.write.parquet(stream_folder)
+    every_row = _points(np.arange(_STREAM_ROWS))
+    wanted = np.bincount(queries.matches(every_row)[0], minlength=len(queries))
+    results = []
+    for keep_fraction in (0.2, 0.5, 0.8):
+        policy = Sifter(queries, every_row[:: _STREAM_ROWS // 2000], regions=16)
+        stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(stream_folder)
+        sifted = _guarded(spark, folder / f"plan{keep_fraction}", stream, policy, keep_fraction)
+        name = f"sifted_{round(100 * keep_fraction)}"
+        pairs = matched(sifted, queries).groupBy(QUERY).count()
+        query = (
+            pairs.writeStream.outputMode("complete")
+            .format("memory")
+            .queryName(name)
+            .option("checkpointLocation", str(folder / f"checkpoint{keep_fraction}"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        got = np.zeros(len(queries))
+        for row in spark.table(name).collect():
+            got[row[QUERY]] = row["count"]
+        expected = _expected(policy, keep_fraction)
+        known = (wanted > 0) & ~np.isnan(expected)
+        measured = float((got[known] / wanted[known]).mean())
+        results.append(
+            Result(
+                f"completeness over a stream at z = {keep_fraction}, less the model's",
+                value=abs(measured - float(expected[known].mean())),
+                unit="",
+                at_most=0.02,
+                config={
+                    "measured": measured,
+                    "model": float(expected[known].mean()),
+                    "random_dropping": keep_fraction,
+                    "queries": int(known.sum()),
+                    "mean_difference_of_a_query": float(np.abs(got[known] / wanted[known] - expected[known]).mean()),
+                },
+            )
+        )
+    return results
+
+
+def _expected(policy: Sifter, keep_fraction: float) -> Floats:
+    made = policy.filter(keep_fraction)
+    codes = policy.queries.space.codes(_points(np.arange(_STREAM_ROWS))[:: _STREAM_ROWS // 2000])
+    counts = np.bincount(made.partition.region_of(codes), minlength=made.partition.regions + 1)[:-1]
+    return expected_completeness(policy.queries, made.partition, counts / len(codes), made.drop)
+
+
+def _guarded(spark: SparkSession, folder: Path, rows: DataFrame, policy: Sifter, keep_fraction: float) -> DataFrame:
+    """`rows` behind a drop point whose plan keeps a fixed share."""
+    channel = Channel(Folder(folder), lease_s=3600.0)
+    stats = Stats(0, 0.0, 1.0, {"rows": PointStats(1, 1)})
+    plan = policy.plan(stats, Budget(keep_fraction, keep_fraction, 3600.0, "benchmark"))
+    channel.publish(DropPlan(1, plan.points))
+    point, mechanism = DropPoint("rows", ("id",), observed=False), RegionMechanism(policy.queries.space)
+    return guarded(rows, point, mechanism, channel.subquery(spark, "rows", mechanism, metric=point.plan_metric))
+
+
+# Rows whose density falls with x, and whose y spreads evenly: additive recurrences, the same in numpy and on Spark.
+_STEP_X, _STEP_Y = 0.7548776662466927, 0.5698402909980532
+
+
+def _coordinates(id: Column) -> list[Column]:
+    spread = id * F.lit(_STEP_X)
+    x = spread - F.floor(spread)
+    other = id * F.lit(_STEP_Y)
+    return [(x * x).alias("x"), (other - F.floor(other)).alias("y")]
+
+
+def _points(ids: np.ndarray) -> Floats:
+    spread, other = ids * _STEP_X, ids * _STEP_Y
+    x = spread - np.floor(spread)
+    return np.column_stack([x * x, other - np.floor(other)])
+
+
+def _queries() -> RangeQueries:
+    """Small boxes, most of them where rows are rare."""
+    random = np.random.default_rng(7)
+    centre = np.column_stack([random.normal(0.7, 0.15, _QUERIES), random.normal(0.4, 0.15, _QUERIES)]).clip(0.02, 0.98)
+    half = random.uniform(0.005, 0.02, (_QUERIES, 2))
+    return RangeQueries.from_boxes(_SPACE, centre - half, centre + half)
+
+
+def _plain_loop(queries: RangeQueries) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    boxes = list(zip(queries.low.tolist(), queries.high.tolist(), strict=True))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids, numbers = [], []
+            for row, x, y in zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True):
+                for number, (low, high) in enumerate(boxes):
+                    if low[0] <= x < high[0] and low[1] <= y < high[1]:
+                        ids.append(row)
+                        numbers.append(number)
+            yield pa.record_batch({"id": pa.array(ids, pa.int64()), QUERY: pa.array(numbers, pa.int32())})
+
+    return run
+
+
+def _numpy_loop(queries: RangeQueries) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    low, high = queries.low, queries.high
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids, x, y = (batch.column(i).to_numpy() for i in range(3))
+            found = [
+                np.flatnonzero((x >= low[q, 0]) & (x < high[q, 0]) & (y >= low[q, 1]) & (y < high[q, 1]))
+                for q in range(len(low))
+            ]
+            numbers = np.repeat(np.arange(len(low), dtype=np.int32), [len(one) for one in found])
+            yield pa.record_batch({"id": pa.array(ids[np.concatenate(found)]), QUERY: pa.array(numbers)})
+
+    return run
+
+
+def _cpu_seconds(spark: SparkSession, run: Callable[[], object]) -> float:
+    before = task_cpu_s(spark)
+    run()
+    return task_cpu_s(spark) - before
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started

@@ -1,0 +1,334 @@
+"""Shed and time the rows of one partition around a user's function: what an executor runs.
+
+Queuing latency of a row is the time from its arrival at the source until the user's function gets it: the wait for
+its micro-batch, and then for its neighbours in the partition. Deciding happens on the first part; the second is the
+sum of the costs of the rows kept before it, which is what the sketch estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jettison.costs.fewest import keep_in_turn, keep_most
+from jettison.costs.granularity import Granularity
+from jettison.costs.hashing import Cells, fingerprints
+from jettison.costs.report import TOP_KEYS, TaskReport
+from jettison.costs.residuals import Residuals
+from jettison.costs.sketch import CostSketch, FloatArray
+
+Batches = Iterator[pa.RecordBatch]
+ArrowFunction = Callable[[Batches], Batches]
+
+AGE_AIM = 0.9
+"""Share of the bound that the oldest row may have waited when its task starts."""
+GROWTH = 1.1
+"""By how much a task's work may grow from batch to batch while rows come early enough."""
+LEAST_WORK = 0.25
+"""Share of the bound to which a task's work is trimmed at most: where rows come late for other reasons, less is no use."""
+RESERVE = 0.05
+"""Share of the bound that is left for what no estimate foresees."""
+BEHIND = 0.1
+"""Share of the bound by which rows may start later than expected before what is left is decided anew."""
+FIRST_ROWS = 32
+"""Rows to run before the first decision, when nothing at all is known of costs."""
+STARVATION = 0.05
+"""Share of the bound that a task works in any case, on the cheapest rows, even where all rows come too late."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSettings:
+    """How a partition is shed.
+
+    Parameters
+    ----------
+    key
+        Column that the cost depends on.
+    bound_s
+        Bound on the queuing latency of each row.
+    arrival
+        Timestamp column of the arrival at the source; without it a row's wait starts with its task.
+    value
+        Column with the utility of a row; without it all rows are worth the same.
+    lookahead_rows
+        Rows that are read ahead, so that a dear row is dropped before cheap ones that come after it.
+    rule
+        "fewest" drops the costliest rows; "in turn" is the paper's CHECK, which judges a row by the queue alone.
+    learn
+        False keeps the costs as they were given.
+    """
+
+    key: str
+    bound_s: float
+    arrival: str | None = None
+    value: str | None = None
+    lookahead_rows: int = 50_000
+    rule: Literal["fewest", "in turn"] = "fewest"
+    learn: bool = True
+
+
+@dataclass(slots=True)
+class WorkerMemory:
+    """What a worker process keeps from task to task; losing it costs accuracy for a few rows and nothing else."""
+
+    residuals: Residuals = field(default_factory=lambda: Residuals(memory_rows=1000.0))
+    granularity: Granularity = field(default_factory=Granularity)
+    work_s: float | None = None
+    """Work that a task may take on, found by feedback: with it the next batch's oldest rows are just young enough."""
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Rows that were kept together, what was expected of them, and how it went, slice by slice."""
+
+    keys: pa.Array
+    cells: Cells
+    estimates: FloatArray
+    known: NDArray[np.bool_]
+    arrivals_s: FloatArray
+    before_s: FloatArray
+    decided_s: float
+    handed: int = 0
+    sizes: list[int] = field(default_factory=list)
+    starts_s: list[float] = field(default_factory=list)
+    times_s: list[float] = field(default_factory=list)
+
+    def add(self, rows: int, started_s: float, took_s: float) -> float:
+        """A slice has gone through the user's function; returns what it had been expected to take."""
+        first, self.handed = self.handed, self.handed + rows
+        self.sizes.append(rows)
+        self.starts_s.append(started_s)
+        self.times_s.append(took_s)
+        return float(self.before_s[self.handed] - self.before_s[first])
+
+
+class PartitionShedder:
+    """Runs a user's function over a partition with the rows that can start in time, and learns what they cost.
+
+    Rows are dropped before the function sees them: as few as possible, the costliest first (`keep_most`). Kept rows
+    come in order of arrival, or in their own where it is not known. The function gets slices of Arrow batches instead
+    of whole ones, as small as timing them allows (`Granularity`).
+
+    Parameters
+    ----------
+    settings
+        What to hold.
+    costs
+        Learned so far; learns on.
+    memory
+        Of this worker process.
+    report
+        Filled while the partition runs.
+    clock
+        Seconds since the epoch, never going back within a task.
+    """
+
+    def __init__(
+        self,
+        settings: PartitionSettings,
+        costs: CostSketch,
+        memory: WorkerMemory,
+        report: TaskReport,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings, self._costs, self._memory, self._report, self._clock = settings, costs, memory, report, clock
+        self._started_s: float | None = None
+        self._suspended_s = 0.0
+        self._work_ends_s: float | None = None
+
+    def run(self, function: ArrowFunction, batches: Batches) -> Batches:
+        """The function's results for the rows kept."""
+        self._report.tasks += 1
+        for result in function(self._feed(batches)):
+            paused = self._clock()
+            yield result
+            self._suspended_s += self._clock() - paused
+
+    def _feed(self, batches: Batches) -> Batches:
+        """Hand out rows in slices. When the clock runs away from the estimates, what is left is decided anew."""
+        for rows in self._tables(batches):
+            self._count(rows)
+            left: pa.Table | None = rows
+            while left is not None:
+                with self._own_time():
+                    chunk, kept = self._decide(left)
+                left = None
+                for piece in self._slices(kept):
+                    if self._settings.learn and self._behind(chunk) > BEHIND * self._settings.bound_s:
+                        left = kept.slice(chunk.handed)
+                        break
+                    started, suspended = self._clock(), self._suspended_s
+                    yield piece
+                    took = self._clock() - started - (self._suspended_s - suspended)
+                    expected = chunk.add(piece.num_rows, started, max(took, 0.0))
+                    self._memory.granularity.learn(piece.num_rows, took, expected)
+                with self._own_time():
+                    self._learn(chunk)
+
+    def _tables(self, batches: Batches) -> Iterator[pa.Table]:
+        """Rows to be decided on together. Before anything is known of costs, only a few."""
+        for parts in _gathered(batches, self._settings.lookahead_rows):
+            rows = self._oldest_first(pa.Table.from_batches(parts))
+            if self._costs.rows_learned == 0.0:
+                yield rows.slice(0, FIRST_ROWS)
+                rows = rows.slice(FIRST_ROWS)
+            if rows.num_rows:
+                yield rows
+
+    def _oldest_first(self, rows: pa.Table) -> pa.Table:
+        """Rows in order of arrival: a partition put together from several files has none of its own."""
+        if self._settings.arrival is None:
+            return rows
+        arrivals_s = self._arrivals(rows, self._clock())
+        if (np.diff(arrivals_s) >= 0.0).all():
+            return rows
+        return rows.take(pa.array(np.argsort(arrivals_s, kind="stable")))
+
+    def _slices(self, kept: pa.Table) -> Batches:
+        for batch in kept.to_batches():
+            offset = 0
+            while offset < batch.num_rows:
+                with self._own_time():
+                    piece = batch.slice(offset, self._memory.granularity.next_rows())
+                offset += piece.num_rows
+                yield piece
+
+    @contextmanager
+    def _own_time(self) -> Iterator[None]:
+        begun = self._clock()
+        yield
+        self._report.own_s += self._clock() - begun
+
+    def _behind(self, chunk: _Chunk) -> float:
+        """By how much the next row starts later than was expected when it was kept."""
+        return self._clock() - self._suspended_s - chunk.decided_s - float(chunk.before_s[chunk.handed])
+
+    def _count(self, rows: pa.Table) -> None:
+        now_s = self._clock()
+        late = now_s - self._arrivals(rows, now_s) > self._settings.bound_s
+        self._report.rows_seen += rows.num_rows
+        self._report.rows_late += int(late.sum())
+
+    def _decide(self, rows: pa.Table) -> tuple[_Chunk, pa.Table]:
+        now_s, bound_s, residuals = self._clock(), self._settings.bound_s, self._memory.residuals
+        keys = rows[self._settings.key].combine_chunks()
+        cells = self._costs.hashes.cells(fingerprints(keys))
+        estimates = self._costs.estimate_cells(cells)
+        costs = estimates.cost * np.where(estimates.known, residuals.factor(known=True), residuals.factor(known=False))
+        arrivals_s = self._arrivals(rows, now_s)
+        slack_s = np.maximum((1.0 - RESERVE) * bound_s - (now_s - arrivals_s), STARVATION * bound_s)
+        work_s = self._work(now_s - arrivals_s)
+        if self._settings.rule == "in turn":
+            kept = keep_in_turn(costs, slack_s)
+        else:
+            values = None if self._settings.value is None else _numbers(rows[self._settings.value])
+            kept = keep_most(costs, np.minimum(slack_s, work_s), values)
+        self._work_ends_s = now_s + work_s
+        chunk = _Chunk(
+            keys.filter(pa.array(kept)),
+            cells[:, kept],
+            estimates.cost[kept],
+            estimates.known[kept],
+            arrivals_s[kept],
+            np.concatenate([[0.0], np.cumsum(costs[kept])]),
+            now_s - self._suspended_s,
+        )
+        return chunk, rows if kept.all() else rows.filter(pa.array(kept))
+
+    def _work(self, ages_s: FloatArray) -> float:
+        """Work that this task may still take on."""
+        memory, bound_s = self._memory, self._settings.bound_s
+        if self._work_ends_s is not None:  # the same task, some rows later
+            return max(self._work_ends_s - self._clock(), STARVATION * bound_s)
+        if memory.work_s is None:
+            memory.work_s = bound_s / 2
+        elif self._settings.arrival is None:
+            memory.work_s = bound_s
+        else:
+            oldest = float(np.quantile(ages_s, 0.95)) / (AGE_AIM * bound_s)
+            memory.work_s *= 1.0 / min(oldest, 2.0) if oldest > 1.0 else min(GROWTH, 1.0 / max(oldest, 0.5))
+        memory.work_s = min(max(memory.work_s, LEAST_WORK * bound_s), bound_s)
+        return memory.work_s
+
+    def _arrivals(self, rows: pa.Table, now_s: float) -> FloatArray:
+        if self._settings.arrival is None:
+            # The wait starts with the first rows that came from upstream, not with the task that waited for them.
+            self._started_s = now_s if self._started_s is None else self._started_s
+            return np.full(rows.num_rows, self._started_s)
+        micros = rows[self._settings.arrival].combine_chunks().cast(pa.timestamp("us", "UTC"), safe=False)
+        seconds = micros.cast(pa.int64()).fill_null(round(now_s * 1e6)).to_numpy(zero_copy_only=False) / 1e6
+        return np.asarray(np.minimum(seconds, now_s), dtype=np.float64)
+
+    def _learn(self, chunk: _Chunk) -> None:
+        """Share each slice's time among its rows in proportion to what they were estimated to cost."""
+        if not chunk.handed:
+            return
+        done, sizes, times_s = slice(0, chunk.handed), np.array(chunk.sizes), np.array(chunk.times_s)
+        weights = np.maximum(chunk.estimates[done], 1e-12)
+        firsts = np.cumsum(sizes) - sizes
+        costs = weights * np.repeat(times_s / np.add.reduceat(weights, firsts), sizes)
+        waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
+        if self._settings.learn:
+            self._correct(chunk, costs)
+        report = self._report
+        report.costs.learn_cells(chunk.cells[:, done], costs)
+        report.rows_kept += chunk.handed
+        report.busy_s += float(times_s.sum())
+        report.wait_s += float(waits_s.sum())
+        report.longest_wait_s = max(report.longest_wait_s, float(waits_s.max()))
+        report.rows_over += int((waits_s > self._settings.bound_s).sum())
+        report.add_keys(_dearest_keys(chunk.keys.slice(0, chunk.handed), costs))
+
+    def _correct(self, chunk: _Chunk, costs: FloatArray) -> None:
+        """Move estimates and margin towards what the rows cost."""
+        done = slice(0, chunk.handed)
+        self._costs.learn_cells(chunk.cells[:, done], costs)
+        # Known keys are judged by the estimate that the next rows will get: it has just moved towards their costs, and
+        # a factor against the old one would correct the same error twice.
+        after = self._costs.estimate_cells(chunk.cells[:, done]).cost
+        known = chunk.known[done]
+        residuals = self._memory.residuals
+        residuals.learn(float(after[known].sum()), float(costs[known].sum()), known=True, rows=int(known.sum()))
+        residuals.learn(
+            float(chunk.estimates[done][~known].sum()),
+            float(costs[~known].sum()),
+            known=False,
+            rows=int((~known).sum()),
+        )
+
+
+def _gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches gathered until they hold `rows` rows; empty ones are left out."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            gathered.append(batch)
+        if sum(one.num_rows for one in gathered) >= rows:
+            yield gathered
+            gathered = []
+    if gathered:
+        yield gathered
+
+
+def _dearest_keys(keys: pa.Array, costs: FloatArray) -> dict[str, tuple[float, float]]:
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    totals, rows = np.bincount(codes, weights=costs), np.bincount(codes)
+    names = encoded.dictionary
+    dearest = np.argsort(totals)[::-1][:TOP_KEYS]
+    return {
+        str(names[int(code)].as_py()) if code < len(names) else "null": (float(rows[code]), float(totals[code]))
+        for code in dearest
+        if rows[code]
+    }
+
+
+def _numbers(column: pa.ChunkedArray) -> FloatArray:
+    values = column.combine_chunks().cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=np.float64)

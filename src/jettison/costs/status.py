@@ -1,0 +1,85 @@
+"""A snapshot of a function under load-aware shedding, for people and dashboards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from jettison.costs.report import TaskReport
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCost:
+    """What one key has cost."""
+
+    key: str
+    rows: float
+    mean_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostStatus:
+    """How a function under load-aware shedding is doing, over the tasks that have reported.
+
+    Parameters
+    ----------
+    rows_seen, rows_kept, rows_late, rows_over
+        Rows in; rows passed on; rows that came over the bound already; rows passed on that started over it.
+    mean_wait_s, longest_wait_s, bound_s
+        Queuing latency of the rows passed on, and the bound.
+    mean_cost_s
+        What a row cost.
+    overhead
+        Time for deciding, slicing and learning over the function's own.
+    costliest
+        Keys with the largest cost in total, costliest first.
+    sketch_bytes
+        Memory of the sketch.
+    """
+
+    rows_seen: int
+    rows_kept: int
+    rows_late: int
+    rows_over: int
+    mean_wait_s: float
+    longest_wait_s: float
+    bound_s: float
+    mean_cost_s: float
+    overhead: float
+    costliest: tuple[KeyCost, ...]
+    sketch_bytes: int
+
+    @classmethod
+    def of(cls, report: TaskReport, bound_s: float, sketch_bytes: int) -> CostStatus:
+        """From the sum of all reports."""
+        by_cost = sorted(report.top.items(), key=lambda item: item[1][1], reverse=True)
+        return cls(
+            report.rows_seen,
+            report.rows_kept,
+            report.rows_late,
+            report.rows_over,
+            report.mean_wait_s,
+            report.longest_wait_s,
+            bound_s,
+            report.busy_s / report.rows_kept if report.rows_kept else 0.0,
+            report.overhead,
+            tuple(KeyCost(key, rows, cost / rows) for key, (rows, cost) in by_cost),
+            sketch_bytes,
+        )
+
+    def to_json(self) -> str:
+        """For dashboards, beside the plan."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+    @property
+    def rows_dropped(self) -> int:
+        """Rows that the function never saw."""
+        return self.rows_seen - self.rows_kept
+
+    def __str__(self) -> str:
+        keys = ", ".join(f"{one.key} ({1e3 * one.mean_s:.3g} ms)" for one in self.costliest[:3])
+        return (
+            f"{self.rows_kept:,} of {self.rows_seen:,} rows kept, queuing latency {self.mean_wait_s:.3g} s on average "
+            f"and {self.longest_wait_s:.3g} s at most of {self.bound_s:g} s, {1e3 * self.mean_cost_s:.3g} ms a row, "
+            f"overhead {self.overhead:.1%}, costliest: {keys or 'none yet'}"
+        )

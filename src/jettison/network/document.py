@@ -1,0 +1,150 @@
+"""A pipeline file: sources, Spark SQL per box, outputs with QoS, and a latency bound, checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from jettison.errors import InvalidInput, InvalidSetting, explain
+from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
+from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
+
+_TOP = {"inputs", "boxes", "outputs", "latency", "checkpoint", "value", "integral_values", "semantic"}
+_INPUT = {"rate", "values", "id", "arrival", "format", "path", "schema", "options"}
+_BOX = {"reads", "kind", "sql", "cost", "selectivity", "passes", "keeps_value", "values", "weighted"}
+_OUTPUT = {"reads", "path", "qos"}
+_QOS = {"loss_tolerance", "value", "latency", "weight"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What a pipeline file says.
+
+    Parameters
+    ----------
+    graph
+        The network as planners see it.
+    sources
+        By input: `format`, `path`, `schema`, `options`, `id`, `arrival`.
+    sql
+        By box: the query, in which its sources are tables under their own names. Unions need none.
+    paths
+        By output: the folder to write to.
+    latency, checkpoint
+        As for a shedder.
+    value
+        Column of the value.
+    semantic
+        Whether to drop by value.
+    """
+
+    graph: QueryGraph
+    sources: Mapping[str, Mapping[str, Any]]
+    sql: Mapping[str, str]
+    paths: Mapping[str, str]
+    latency: str | float
+    checkpoint: str
+    value: str
+    semantic: bool
+
+
+def load(path: Path) -> Pipeline:
+    """Read a pipeline from YAML or JSON."""
+    try:
+        text = path.read_text()
+        document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        detail = " ".join(str(error).split())
+        raise InvalidInput(explain("a pipeline file in YAML or JSON", detail, where=str(path))) from error
+    if not isinstance(document, dict):
+        raise InvalidSetting(explain("a pipeline file with `inputs`, `boxes` and `outputs`", repr(document)[:60]))
+    return parse(document)
+
+
+def parse(document: Mapping[str, Any]) -> Pipeline:
+    """Check a pipeline document.
+
+    >>> pipeline = parse({
+    ...     "inputs": {"rides": {"rate": 100, "id": ["id"]}},
+    ...     "boxes": {"dear": {"reads": "rides", "sql": "select * from rides where fare > 50", "selectivity": 0.1}},
+    ...     "outputs": {"alarms": {"reads": "dear", "qos": {"loss_tolerance": [[100, 1], [0, 0]]}}},
+    ... })
+    >>> list(pipeline.graph.boxes), pipeline.sql["dear"]
+    (['dear'], 'select * from rides where fare > 50')
+    """
+    _known(document, _TOP, "the pipeline")
+    inputs = {name: _known(body, _INPUT, f"input {name!r}") for name, body in _section(document, "inputs").items()}
+    boxes = {name: _known(body, _BOX, f"box {name!r}") for name, body in _section(document, "boxes").items()}
+    outputs = {name: _known(body, _OUTPUT, f"output {name!r}") for name, body in _section(document, "outputs").items()}
+    value = str(document.get("value", "value"))
+    graph = QueryGraph(
+        [Input(name, float(body.get("rate", 1.0)), _triples(body.get("values", ()))) for name, body in inputs.items()],
+        [_box(name, body) for name, body in boxes.items()],
+        [Output(name, _reads(name, body)[0], _qos(name, body.get("qos", {}), value)) for name, body in outputs.items()],
+        integral_values=bool(document.get("integral_values", False)),
+    )
+    return Pipeline(
+        graph=graph,
+        sources=inputs,
+        sql={name: body["sql"] for name, body in boxes.items() if "sql" in body},
+        paths={name: body["path"] for name, body in outputs.items() if "path" in body},
+        latency=document.get("latency", "10 seconds"),
+        checkpoint=str(document.get("checkpoint", "")),
+        value=value,
+        semantic=bool(document.get("semantic", False)),
+    )
+
+
+def _box(name: str, body: Mapping[str, Any]) -> Box:
+    sources = _reads(name, body)
+    passes = body.get("passes")
+    return Box(
+        name,
+        sources,
+        cast(Kind, body.get("kind", "union" if len(sources) > 1 else "filter")),
+        cost=float(body.get("cost", 1.0)),
+        selectivity=float(body.get("selectivity", 1.0)),
+        passes=None if passes is None else tuple((float(low), float(high)) for low, high in passes),
+        keeps_value=bool(body.get("keeps_value", True)),
+        values=_triples(body.get("values", ())),
+        weighted=bool(body.get("weighted", False)),
+    )
+
+
+def _qos(name: str, body: Mapping[str, Any], column: str) -> QoS:
+    _known(body, _QOS, f"the QoS of output {name!r}")
+    return QoS(
+        loss_tolerance=LossTolerance(body["loss_tolerance"], name) if "loss_tolerance" in body else None,
+        value=ValueUtility(body["value"], column, name) if "value" in body else None,
+        latency=LatencyUtility(body["latency"], name) if "latency" in body else None,
+        weight=float(body.get("weight", 1.0)),
+    )
+
+
+def _reads(name: str, body: Mapping[str, Any]) -> tuple[str, ...]:
+    reads = body.get("reads")
+    if not reads:
+        raise InvalidSetting(explain("`reads` must name an input or a box", repr(reads), where=repr(name)))
+    return (reads,) if isinstance(reads, str) else tuple(reads)
+
+
+def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Mapping[str, Any]]:
+    section = document.get(name, {})
+    if not isinstance(section, dict) or not all(isinstance(body, dict) for body in section.values()):
+        raise InvalidSetting(explain(f"`{name}` must map names to settings", repr(section)[:60]))
+    return section
+
+
+def _known(body: Mapping[str, Any], known: set[str], where: str) -> Mapping[str, Any]:
+    if unknown := sorted(set(body) - known):
+        raise InvalidSetting(explain(f"settings out of {', '.join(sorted(known))}", ", ".join(unknown), where=where))
+    return body
+
+
+def _triples(rows: Any) -> tuple[tuple[float, float, float], ...]:
+    return tuple((float(low), float(high), float(share)) for low, high, share in rows)

@@ -1,0 +1,58 @@
+"""Window-Aware Load Shedding for Aggregation Queries over Data Streams (VLDB 2006).
+
+`jettison reproduce window` runs everything; `python -m jettison.reproduce.window NAME...` runs some of the experiments.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jettison.reproduce.claims import Claim
+from jettison.reproduce.report import Report, RunSettings, Section
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    Experiment = Callable[[SparkSession, Path, RunSettings], tuple[list[Claim], Section]]
+
+
+def experiments() -> Mapping[str, Experiment]:
+    """All experiments that need Spark, by name."""
+    # Only here: the other modules of this package can be read and tested without Spark.
+    from jettison.reproduce.window import guarantee, live, overhead, parameters, placement
+
+    return {
+        "subset": guarantee.subset,
+        "figure10": placement.pipeline,
+        "figure11": placement.fan_out,
+        "figure12": parameters.sizes,
+        "figure13": parameters.slides,
+        "table4": overhead.idle,
+        "saved": overhead.saved,
+        "live": live.overload,
+    }
+
+
+def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
+    """Check every claim of the paper, and our own on top, on a local Spark."""
+    from jettison.reproduce.window.decisions import decisions
+    from jettison.spark.session import local_session
+
+    claims, section = decisions(settings)
+    sections = [section]
+    with local_session("jettison reproduce window") as spark:
+        for name, experiment in experiments().items():
+            if only and name not in only:
+                continue
+            settings.say(name)
+            with tempfile.TemporaryDirectory(prefix="jettison-window-") as scratch:
+                more, section = experiment(spark, Path(scratch), settings)
+            claims += more
+            sections.append(section)
+            for claim in more:
+                settings.say(f"  {claim.id}: {claim.ours:.4g}, {claim.bar}, holds: {claim.holds}")
+    command = f"jettison reproduce window{' --quick' if settings.quick else ''} --seed {settings.seed}"
+    return Report("window", "Window drops: fewer answers, every one of them exact", command, sections, claims)

@@ -1,0 +1,131 @@
+"""Streams, busy boxes and fixed window drops for the experiments on Spark."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+import jettison as jt
+from jettison.bench.streams import Variant, run_once, to_end
+from jettison.plan import DropPlan
+from jettison.policies.window_drop import WindowDrop
+from jettison.stats import Budget, Stats
+from jettison.windows import horizon
+from jettison.windows.fan import Branch
+from jettison.windows.grid import Grid
+from jettison.windows.needs import Pipeline
+
+TUPLE_US = 1000
+"""One tuple a millisecond: a window of n tuples is n milliseconds long."""
+START_US = 1_767_225_600_000_000
+_BYTES_PER_MS = 900_000  # text that SHA-256 takes about a millisecond of CPU for, where the processor helps
+
+
+@dataclass(frozen=True)
+class FixedDrop(WindowDrop):
+    """Drops a set share of the windows in a span of time, all decided before the query starts."""
+
+    share: float = 0.0
+    tuples: int = 0
+
+    def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        """Marks for the whole span, or those there are."""
+        if self.share <= 0.0 or previous.points:
+            return DropPlan(0, previous.points or self.plan_nothing(stats).points, "experiment")
+        decider, fan = self.decider(self.fan), self.fan
+        marks = horizon.begin(fan, decider, START_US)
+        first, last = fan.first_unit_after(START_US - 1), fan.first_unit_after(START_US + self.tuples * TUPLE_US)
+        marks = horizon.extend(fan, marks, decider, begun=first, until=last, drop_share=self.share)
+        return DropPlan(0, {name: marks for name in stats.points}, "experiment")
+
+    def plan_nothing(self, stats: Stats) -> DropPlan:
+        """Keep everything."""
+        return DropPlan(0, {name: jt.WindowMarks() for name in stats.points}, "experiment")
+
+
+def fixed_drop(*queries: Branch, share: float, tuples: int, time: str = "at", run: int | None = None) -> FixedDrop:
+    """A policy that drops `share` of the windows of `queries` over so many tuples."""
+    return FixedDrop(time=time, queries=queries, share=share, tuples=tuples, run=run)
+
+
+def branch(*levels: tuple[int, int], max_gap: int = 10, name: str = "answers") -> Branch:
+    """A query whose windows are given in tuples."""
+    grids = tuple(Grid(size * TUPLE_US, slide * TUPLE_US) for size, slide in levels)
+    return Branch(name, Pipeline(grids), max_gap)
+
+
+def window(time: str, size: int, slide: int | None = None) -> Column:
+    """Spark's window over so many tuples."""
+    return F.window(time, f"{size} milliseconds", f"{slide or size} milliseconds")
+
+
+def land(spark: SparkSession, folder: Path, tuples: int, files: int = 4) -> None:
+    """Readings of a temperature sensor, one a millisecond, as (at, value) and as JSON."""
+    shutil.rmtree(folder, ignore_errors=True)
+    at = f"timestamp_micros({START_US} + id * {TUPLE_US}) as at"
+    reading = (
+        "to_json(named_struct('id', id, 'value', value, 'unit', 'celsius', 'station', concat('s', id % 97))) as json"
+    )
+    numbers = spark.range(0, tuples, 1, files).selectExpr("id", "20 + 10 * sin(id / 1000) + rand(7) as value", at)
+    numbers.selectExpr("id", "at", "value", reading).write.parquet(str(folder))
+
+
+def source(spark: SparkSession, folder: Path) -> DataFrame:
+    """The readings as a stream, one file a batch, with the watermark in front of everything."""
+    schema = "id BIGINT, at TIMESTAMP, value DOUBLE, json STRING"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    return rows.withWatermark("at", "0 seconds")
+
+
+def busy(rows: DataFrame, on: str, milliseconds: float) -> DataFrame:
+    """A box that takes about this much CPU for each row and lets all of them pass."""
+    if milliseconds <= 0:
+        return rows
+    text = F.repeat(F.rpad(F.col(on).cast("string"), 100, "."), max(1, round(milliseconds * _BYTES_PER_MS / 100)))
+    # Always true, but the optimizer cannot know; a mark keeps it in its place.
+    return rows.where((F.length(F.sha2(text, 256)) == 64) | (F.spark_partition_id() < -1))
+
+
+def keep_some(answers: DataFrame, drop_share: float) -> DataFrame:
+    """A random drop behind the aggregates: all that could be done without knowing the windows."""
+    if drop_share <= 0.0:
+        return answers
+    hashed = F.pmod(F.xxhash64(F.col("window.start")), F.lit(1_000_003))
+    return answers.where((hashed >= int(drop_share * 1_000_003)) | (F.spark_partition_id() < -1))
+
+
+def cpu_s(spark: SparkSession, folder: Path, variant: Variant, repetitions: int = 1) -> float:
+    """Task CPU of a variant: the median of several runs."""
+    return statistics.median(run_once(spark, folder / "run", variant).cpu_s for _ in range(repetitions))
+
+
+def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop | None) -> Variant:
+    """A query in append mode over all there is; `policy` None leaves Jettison out altogether."""
+
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        shedder = None if policy is None else _shedder(folder, policy)
+        writer = build(shedder).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
+        return to_end(writer if shedder else writer.option("checkpointLocation", str(folder)), shedder)
+
+    return variant
+
+
+def _shedder(folder: Path, policy: WindowDrop) -> jt.Shedder:
+    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 17)
+
+
+def guarded(shedder: jt.Shedder | None, rows: DataFrame) -> DataFrame:
+    """The rows behind a guard, where there is a shedder."""
+    return rows if shedder is None else shedder.guard(rows, id="at")
+
+
+def whole(shedder: jt.Shedder | None, answers: DataFrame, query: str | None = None) -> DataFrame:
+    """The answers through delivery, where there is a shedder."""
+    return answers if shedder is None else shedder.deliver(answers, query=query)

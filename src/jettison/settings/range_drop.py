@@ -1,0 +1,83 @@
+"""Drop rows by value: ranges that matter least to those who read the answers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jettison.errors import InvalidSetting, explain
+from jettison.settings.base import check_fraction
+
+MOST_RANGES = 8
+"""Ranges that a backend compiles into its condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeDrop:
+    """Drop the rows whose value lies in one of some half-open ranges.
+
+    What is left is a subset of the answer, not a sample of it: kept rows weigh 1, and sums over them are sums over the
+    values that were wanted.
+
+    Parameters
+    ----------
+    column
+        The column that holds the value. Rows where it is null are kept.
+    drop
+        Ranges `(low, end)` to drop, `low <= value < end`; at most `MOST_RANGES`, ascending, not overlapping.
+    keep_fraction
+        Share of the rows that is expected to stay.
+
+    Examples
+    --------
+    >>> RangeDrop("value", [(0, 25)], keep_fraction=0.8).drop
+    ((0.0, 25.0),)
+    """
+
+    column: str
+    drop: tuple[tuple[float, float], ...] = ()
+    keep_fraction: float = 1.0
+
+    kind: ClassVar[str] = "range"
+
+    def __post_init__(self) -> None:
+        ranges = tuple((float(low), float(end)) for low, end in self.drop)
+        object.__setattr__(self, "drop", ranges)
+        if len(ranges) > MOST_RANGES:
+            raise InvalidSetting(explain(f"`drop` takes at most {MOST_RANGES} ranges", str(len(ranges))))
+        for low, end in ranges:
+            if not (math.isfinite(low) and math.isfinite(end) and low < end):
+                raise InvalidSetting(explain("a range must be low < end", f"[{low:g}, {end:g})"))
+        for (_, end), (low, _) in itertools.pairwise(ranges):
+            if low < end:
+                raise InvalidSetting(explain("ranges must ascend and not overlap", f"{low:g} after {end:g}"))
+        check_fraction("keep_fraction", self.keep_fraction)
+
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether no row at all is dropped."""
+        return not self.drop
+
+
+def few_ranges(
+    ranges: Sequence[tuple[float, float, float]], most: int = MOST_RANGES
+) -> list[tuple[float, float, float]]:
+    """Join ranges that touch, and if too many are left keep the heaviest; triples of low, end and share of the rows.
+
+    Leaving ranges out drops less than was asked, never something else.
+
+    >>> few_ranges([(0, 5, 0.1), (5, 9, 0.2), (20, 30, 0.3)])
+    [(0, 9, 0.30000000000000004), (20, 30, 0.3)]
+    """
+    joined: list[tuple[float, float, float]] = []
+    for low, end, share in sorted(ranges):
+        if joined and low <= joined[-1][1]:
+            first, _, before = joined[-1]
+            joined[-1] = (first, end, before + share)
+        else:
+            joined.append((low, end, share))
+    heaviest = sorted(joined, key=lambda item: -item[2])[:most]
+    return sorted(heaviest)

@@ -1,0 +1,93 @@
+"""Drop by region of the data space: each region keeps its own share of the rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jettison.errors import InvalidSetting, explain
+from jettison.settings.base import check_fraction
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDrop:
+    """Keep each row with the probability of the region that it lies in, decided by a hash of its identity.
+
+    The regions are laid out as a raster: along each attribute the ascending `cuts` part the codes of the values into
+    places, and the places along all attributes, the last one varying fastest, are the number of a cell. A row that is
+    kept at some share is kept at every larger one.
+
+    Parameters
+    ----------
+    keep_fraction
+        Share of all rows expected to be kept.
+    space
+        Fingerprint of the attributes that the codes belong to. A backend that guards other attributes keeps all rows.
+    cuts
+        Per attribute the first code of each place but the lowest. The domain's edges are among them.
+    cells
+        Region of each cell.
+    keep
+        Share kept of each region; the last one belongs to rows outside the domain.
+    late_keep_fraction, late_keep
+        The same for rows older than `late_after_s` when their micro-batch starts; `None` treats them like all others.
+    late_after_s
+        Age in seconds from which a row counts as late.
+
+    Examples
+    --------
+    >>> RegionDrop().keeps_everything
+    True
+    """
+
+    keep_fraction: float = 1.0
+    space: int = 0
+    cuts: tuple[tuple[int, ...], ...] = ()
+    cells: tuple[int, ...] = ()
+    keep: tuple[float, ...] = ()
+    late_keep_fraction: float | None = None
+    late_keep: tuple[float, ...] | None = None
+    late_after_s: float | None = None
+
+    kind: ClassVar[str] = "region"
+
+    def __post_init__(self) -> None:
+        # Lists come back from JSON where tuples went in.
+        object.__setattr__(self, "cuts", tuple(tuple(one) for one in self.cuts))
+        object.__setattr__(self, "cells", tuple(self.cells))
+        object.__setattr__(self, "keep", tuple(self.keep))
+        if self.late_keep is not None:
+            object.__setattr__(self, "late_keep", tuple(self.late_keep))
+        check_fraction("keep_fraction", self.keep_fraction)
+        for share in (*self.keep, *(self.late_keep or ())):
+            check_fraction("keep", share)
+        self._check_late()
+        self._check_raster()
+
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether no row at all is dropped, late or not."""
+        return all(share >= 1.0 for share in (*self.keep, *(self.late_keep or ())))
+
+    def _check_late(self) -> None:
+        given = [one is not None for one in (self.late_keep_fraction, self.late_keep, self.late_after_s)]
+        if any(given) != all(given):
+            raise InvalidSetting(explain("all settings of late rows or none", f"{sum(given)} of 3"))
+        if self.late_after_s is not None and not (math.isfinite(self.late_after_s) and self.late_after_s > 0):
+            raise InvalidSetting(explain("`late_after_s` must be positive", repr(self.late_after_s)))
+        if self.late_keep_fraction is not None:
+            check_fraction("late_keep_fraction", self.late_keep_fraction)
+
+    def _check_raster(self) -> None:
+        if not self.keep and not self.cells and not self.cuts:
+            return
+        expected = math.prod(len(one) + 1 for one in self.cuts)
+        if len(self.cells) != expected:
+            raise InvalidSetting(explain(f"{expected} cells between the cuts", str(len(self.cells))))
+        if any(a >= b for one in self.cuts for a, b in itertools.pairwise(one)):
+            raise InvalidSetting(explain("cuts in ascending order", str(self.cuts)))
+        shares = {len(self.keep), len(self.keep if self.late_keep is None else self.late_keep)}
+        if len(shares) != 1 or not all(0 <= cell < len(self.keep) for cell in self.cells):
+            raise InvalidSetting(explain("cells that name a region with a share to keep", str(sorted(shares))))

@@ -1,0 +1,109 @@
+"""Construction of a sifter from queries and a sample: partition, consolidate, configure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jettison.errors import InvalidSetting, explain
+from jettison.sifter.configure import Configuration, configure
+from jettison.sifter.consolidate import RegionStatistics, consolidate, frequencies
+from jettison.sifter.equidepth import equi_depth
+from jettison.sifter.grid import uniform_grid
+from jettison.sifter.partition import Partition
+from jettison.sifter.qdpart import qdpart
+from jettison.sifter.queries import RangeQueries
+from jettison.sifter.region_filter import Outside, RegionFilter
+from jettison.sifter.space import Codes
+
+Partitioning = Literal["grid", "data", "query", "qdpart"]
+PARTITIONINGS: tuple[Partitioning, ...] = get_args(Partitioning)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Unfiltered rows, with what construction needs of them, computed once.
+
+    Parameters
+    ----------
+    codes
+        Codes of the rows.
+    hits
+        Number of queries that each row satisfies.
+    """
+
+    codes: Codes
+    hits: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, queries: RangeQueries, points: ArrayLike) -> Sample:
+        """The sampled `points`, shape (rows, attributes)."""
+        given = np.asarray(points, dtype=np.float64).reshape(-1, queries.space.dimensions)
+        return cls(queries.space.codes(given), queries.hits(given))
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A partition with its statistics; configured anew for every throttler without looking at the queries again."""
+
+    queries: RangeQueries
+    partitioning: Partitioning
+    partition: Partition
+    statistics: RegionStatistics
+
+    def configured(self, throttler: float, fairness: float) -> Configuration:
+        """The best thresholds for a throttler."""
+        known = self.statistics
+        return configure(known.qos, known.frequency, known.has_queries, throttler=throttler, fairness=fairness)
+
+    def expected_qos(self, throttler: float, fairness: float) -> float:
+        """Overall QoS that the model expects of the best thresholds."""
+        return self.statistics.overall(self.configured(throttler, fairness).drop)
+
+    def filter(
+        self, throttler: float, fairness: float, *, outside: Outside = "keep", sample_every: int = 0
+    ) -> RegionFilter:
+        """The finished filter. Sampled rows are paid for: they and the filtered ones together meet the throttler."""
+        rest = self.beside_sample(throttler, 1.0 / sample_every if sample_every else 0.0, outside)
+        drop = self.configured(rest, fairness).drop
+        return RegionFilter.of(self.queries.space, self.partition, drop, outside=outside, sample_every=sample_every)
+
+    def beside_sample(self, throttler: float, sampled: float, outside: Outside) -> float:
+        """Share to let pass of the rows that are not sampled; rows outside the domain count as passing."""
+        rest = (throttler - sampled) / (1.0 - sampled) if sampled < 1.0 else 1.0
+        beyond = 1.0 - float(self.statistics.frequency.sum())
+        return rest + beyond if outside == "drop" else rest
+
+    def with_counts(self, counts: ArrayLike) -> Built:
+        """The same regions with the rows that sources have counted in them and outside, in place of the sample's."""
+        rows = np.asarray(counts, dtype=np.float64)
+        frequency = rows[: self.partition.regions] / max(rows.sum(), 1.0)
+        return replace(self, statistics=consolidate(self.queries, self.partition, frequency))
+
+
+def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Sample, regions: int) -> Partition:
+    """Partition the space of `queries` by one of the four methods."""
+    if regions < 1:
+        raise InvalidSetting(explain("`regions` must be at least 1", repr(regions)))
+    space = queries.space
+    if partitioning == "grid":
+        return uniform_grid(space, regions)
+    if partitioning == "data":
+        return equi_depth(space, sample.codes, regions)
+    if partitioning == "query":
+        centres = (queries.low + queries.high) / 2.0
+        centres = np.where([one.whole for one in space.attributes], np.floor(centres), centres)
+        return equi_depth(space, space.codes(centres), regions)
+    if partitioning == "qdpart":
+        return qdpart(space, sample.codes, sample.hits, regions)
+    raise InvalidSetting(explain(f"`partitioning` must be one of {', '.join(PARTITIONINGS)}", repr(partitioning)))
+
+
+def build(queries: RangeQueries, sample: Sample, *, partitioning: Partitioning, regions: int) -> Built:
+    """Partition and consolidate."""
+    partition = partition_by(partitioning, queries, sample, regions)
+    frequency = frequencies(partition, partition.region_of(sample.codes))
+    return Built(queries, partitioning, partition, consolidate(queries, partition, frequency))

@@ -1,0 +1,186 @@
+"""The data space: named attributes, and the integer grid on which regions are cut.
+
+Every point gets a *code* per attribute, an integer between 1 and 2**24 that grows with the value; 0 and 2**24 + 1
+mean below and above the domain. Regions are boxes of codes. As the code is one fixed floating-point expression, a
+filter decides alike in numpy, on Spark and after it has travelled as bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jettison.errors import InvalidSetting, MissingColumn, explain
+
+CELLS = 2**24
+BELOW, ABOVE = 0, CELLS + 1
+# The upper edge of a domain lies this many cells before the end of the last one, so that it has a code itself.
+_EDGE = 2.0**-10
+MOST_ATTRIBUTES = 8
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One dimension of the data space; make it with `number`, `integer` or `category`.
+
+    Parameters
+    ----------
+    name
+        Column that holds the attribute.
+    low, high
+        Smallest and largest value of the domain, both inside it.
+    whole
+        Whether only whole numbers occur: then no cut is made between two of them.
+    values
+        The values of a categorical attribute, in the order in which they lie on the axis; empty for numbers.
+
+    Examples
+    --------
+    >>> Attribute.number("price", 0, 1000)
+    Attribute(name='price', low=0.0, high=1000.0, whole=False, values=())
+    >>> Attribute.category("sector", ["tech", "food"]).coordinate("food")
+    1.0
+    """
+
+    name: str
+    low: float
+    high: float
+    whole: bool = False
+    values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.end):
+            raise InvalidSetting(
+                explain("a domain with finite `low` < `high`", f"[{self.low}, {self.high}]", where=f"{self.name!r}")
+            )
+        if not math.isfinite(self.high - self.low):
+            raise InvalidSetting(explain("a domain of finite width", f"[{self.low}, {self.high}]", where=self.name))
+        if self.whole and self.end - self.low > CELLS:
+            raise InvalidSetting(
+                explain(
+                    f"at most {CELLS:,} whole values",
+                    f"{self.end - self.low:,.0f}",
+                    where=f"{self.name!r}",
+                    hint="use Attribute.number for wider ranges",
+                )
+            )
+
+    @classmethod
+    def number(cls, name: str, low: float, high: float) -> Attribute:
+        """A continuous attribute."""
+        return cls(name, float(low), float(high))
+
+    @classmethod
+    def integer(cls, name: str, low: int, high: int) -> Attribute:
+        """An attribute of whole numbers."""
+        return cls(name, float(low), float(high), whole=True)
+
+    @classmethod
+    def category(cls, name: str, values: Sequence[str]) -> Attribute:
+        """An attribute of a few named values. Neighbours in `values` can share a region, so order them by likeness."""
+        distinct = tuple(dict.fromkeys(values))
+        if not distinct or len(distinct) != len(values):
+            raise InvalidSetting(explain("distinct `values`, at least one", repr(list(values)), where=f"{name!r}"))
+        return cls(name, 0.0, float(len(distinct) - 1), whole=True, values=distinct)
+
+    @property
+    def end(self) -> float:
+        """Where the axis ends: each whole value owns the unit interval that begins at it."""
+        return self.high + 1.0 if self.whole else self.high
+
+    @property
+    def scale(self) -> float:
+        """Cells per unit of the attribute."""
+        return (CELLS - _EDGE) / (self.end - self.low)
+
+    @property
+    def cells_per_value(self) -> float:
+        """Cells between two whole values; 1 for continuous attributes, which can be cut anywhere."""
+        return self.scale if self.whole else 1.0
+
+    def coordinate(self, value: Any) -> float:
+        """Place of a constant on the axis: the number itself, or the position of a category."""
+        if not self.values:
+            if isinstance(value, str):
+                raise InvalidSetting(explain(f"a number to compare {self.name!r} with", repr(value)))
+            return float(value)
+        if value not in self.values:
+            known = ", ".join(self.values[:8]) + (", ..." if len(self.values) > 8 else "")
+            raise InvalidSetting(explain(f"one of the values of {self.name!r} ({known})", repr(value)))
+        return float(self.values.index(value))
+
+    def coordinates(self, column: ArrayLike) -> Floats:
+        """Places of a column of values; NaN for unknown categories and for nulls."""
+        if not self.values:
+            return np.asarray(column, dtype=np.float64)
+        # Sorted names and a binary search: a dictionary lookup per row would be Python on the row path.
+        given = np.asarray(column).astype(str)
+        names = np.asarray(self.values)
+        order = np.argsort(names)
+        found = order[np.clip(np.searchsorted(names[order], given), 0, len(names) - 1)]
+        return np.where(names[found] == given, found.astype(np.float64), np.nan)
+
+
+class Space:
+    """The product of up to eight attributes."""
+
+    def __init__(self, attributes: Sequence[Attribute]) -> None:
+        self.attributes = tuple(attributes)
+        names = self.names
+        if not 1 <= len(names) <= MOST_ATTRIBUTES or len(set(names)) != len(names):
+            raise InvalidSetting(explain(f"1 to {MOST_ATTRIBUTES} attributes of different names", repr(names)))
+        self.low = np.array([one.low for one in self.attributes])
+        self.scale = np.array([one.scale for one in self.attributes])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes, in order."""
+        return tuple(one.name for one in self.attributes)
+
+    @property
+    def dimensions(self) -> int:
+        """Number of attributes."""
+        return len(self.attributes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self.attributes == other.attributes
+
+    def __hash__(self) -> int:
+        return hash(self.attributes)
+
+    def index(self, name: str) -> int:
+        """Position of the attribute `name`."""
+        for position, attribute in enumerate(self.attributes):
+            if attribute.name == name:
+                return position
+        raise MissingColumn(explain(f"one of the attributes {', '.join(self.names)}", repr(name)))
+
+    def points(self, columns: Mapping[str, ArrayLike]) -> Floats:
+        """Coordinates of rows, shape (rows, attributes), from their columns."""
+        for name in self.names:
+            if name not in columns:
+                raise MissingColumn(explain(f"a column for each of {', '.join(self.names)}", f"none for {name!r}"))
+        return np.column_stack([one.coordinates(columns[one.name]) for one in self.attributes])
+
+    def positions(self, coordinates: Floats) -> Floats:
+        """Edges of boxes as the cells that begin there, between 1 and 2**24 + 1, clipped to the domain.
+
+        Whole numbers of cells, so that a box that ends where a region begins does not touch it by a sliver.
+        """
+        cells = np.clip((coordinates - self.low) * self.scale + 1.0, 1.0, CELLS + 1.0)
+        nearest: Floats = np.where([one.whole for one in self.attributes], np.floor(cells), np.rint(cells))
+        return nearest
+
+    def codes(self, points: Floats) -> Codes:
+        """Codes of points, shape as given; 0 or 2**24 + 1 outside the domain, 0 for NaN."""
+        cells = np.fmin(np.fmax((points - self.low) * self.scale + 1.0, BELOW), ABOVE)
+        codes: Codes = cells.astype(np.int32)
+        return codes

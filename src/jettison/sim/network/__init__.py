@@ -1,0 +1,1 @@
+"""Query networks in simulated time: the second backend that executes drop plans."""

@@ -1,0 +1,220 @@
+"""Protect a function whose cost depends on the row: learn costs in executors, and drop what would come too late."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Literal
+
+from pyspark import Accumulator
+from pyspark.accumulators import AccumulatorParam
+from pyspark.sql import SparkSession
+
+from jettison.costs.book import CostBook
+from jettison.costs.hashing import SharedHashes
+from jettison.costs.partition import ArrowFunction, Batches, PartitionSettings, PartitionShedder, WorkerMemory
+from jettison.costs.report import TaskReport
+from jettison.costs.status import CostStatus
+from jettison.durations import Duration, seconds
+from jettison.errors import DamagedPlan, InvalidInput, InvalidSetting, MissingColumn, Unsupported, explain
+from jettison.storage import Folder
+
+_log = logging.getLogger(__name__)
+_PUBLISH_EVERY_S = 0.1
+_FILE, _POINT = "plan.json", "function"
+_STATUS = "status.json"
+HASH_SEED = 1
+"""Of every sketch, so that costs learned in one run fit the next."""
+
+_MEMORIES: dict[str, WorkerMemory] = {}
+"""Of this worker process, by wrapper: Spark reuses its Python workers from task to task."""
+
+
+def load_aware(
+    fn: ArrowFunction,
+    *,
+    key: str,
+    latency: Duration,
+    arrival: str | None = None,
+    value: str | None = None,
+    checkpoint: str | Path | None = None,
+    lookahead_rows: int = 50_000,
+    sketch: tuple[int, int] = (2, 2048),
+    rule: Literal["fewest", "in turn"] = "fewest",
+    learn: bool = True,
+) -> LoadAware:
+    """Wrap a function for `mapInArrow` so that the queuing latency of the rows it gets stays under `latency`.
+
+    Queuing latency is the time from a row's arrival until the function gets it: the wait for its micro-batch and for
+    its neighbours in the partition. While it holds, every row is passed on. When it cannot, the fewest rows that
+    suffice are dropped, the costliest first; what a row costs is learned per value of `key`, with no model given.
+    If learned costs are lost or damaged, they are learned anew.
+
+    Parameters
+    ----------
+    fn
+        From an iterator of Arrow record batches to another, as `mapInArrow` takes it. It must handle each batch before
+        it asks for the next, and take batches of any size: it gets slices, so that they can be timed.
+    key
+        Column on which the cost depends.
+    latency
+        The bound: `"32 ms"`, `"2 seconds"`.
+    arrival
+        Timestamp column of the arrival at the source. Without it only the wait within the partition is bounded.
+    value
+        Column with the utility of a row; rows that cost most per unit of it are then dropped first.
+    checkpoint
+        Where learned costs are kept for a restart and for executors to read, in `jettison/costs/` under it: the query's
+        checkpoint location. Without it they live in a temporary folder of this machine, which only a local master sees.
+    lookahead_rows
+        Rows of a partition that are read before deciding on them.
+    sketch
+        Rows and columns of the sketch of costs.
+    rule
+        `"fewest"`, or `"in turn"` for the paper's CHECK, which never looks at the cost of the row that it judges.
+    learn
+        False keeps to the costs that the checkpoint holds, whatever rows really cost.
+    """
+    if not callable(fn):
+        raise InvalidInput(explain("`fn` must be a function of an iterator of record batches", repr(fn)))
+    if rule not in ("fewest", "in turn"):
+        raise InvalidSetting(explain("`rule` must be 'fewest' or 'in turn'", repr(rule)))
+    if lookahead_rows < 1:
+        raise InvalidSetting(explain("`lookahead_rows` must be positive", str(lookahead_rows)))
+    spark = SparkSession.getActiveSession()
+    if spark is None or not hasattr(spark, "sparkContext"):
+        raise Unsupported("`load_aware` needs an active Spark session with a SparkContext, to collect what is learned.")
+    folder = costs_folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
+    settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
+    return LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=HASH_SEED))
+
+
+class LoadAware:
+    """A function wrapped by `load_aware`; pass it to `mapInArrow`, and ask it how it is doing.
+
+    What executors learn comes back through an accumulator; a thread adds it up and lays it down as a drop plan, which every
+    task reads when it starts. The thread ends with `close`, or with this process.
+    """
+
+    def __init__(
+        self, spark: SparkSession, fn: ArrowFunction, settings: PartitionSettings, folder: Folder, hashes: SharedHashes
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._book = _restored(folder, hashes)
+        self._reports = spark.sparkContext.accumulator(TaskReport.empty(hashes), _Reports(hashes))
+        self._task = _Task(uuid.uuid4().hex, fn, settings, folder.uri, hashes, self._reports)
+        self.__name__ = getattr(fn, "__name__", "load_aware")
+        self._closed = threading.Event()
+        threading.Thread(target=self._publish, name="jettison-costs", daemon=True).start()
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Run the function on the rows kept; Spark calls this in executors."""
+        return self._task(batches)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Executors need the task alone: neither the thread nor the session can travel.
+        return _Task, self._task.parts
+
+    def status(self) -> CostStatus:
+        """Rows, waits, overhead and the costliest keys, over the tasks that have reported."""
+        return CostStatus.of(self._reports.value, self._settings.bound_s, self._book.costs.bytes)
+
+    def close(self) -> None:
+        """Lay the last costs down and stop."""
+        self._closed.set()
+        self._lay_down()
+
+    def _publish(self) -> None:
+        while not self._closed.wait(_PUBLISH_EVERY_S):
+            self._lay_down()
+
+    def _lay_down(self) -> None:
+        try:
+            total = self._reports.value
+            if self._settings.learn and self._book.tell(total):
+                share = total.rows_kept / total.rows_seen if total.rows_seen else 1.0
+                write_costs(self._folder, self._book, self._settings.bound_s, share)
+                self._folder.replace(_STATUS, self.status().to_json().encode())
+        except Exception:  # executors go on with the costs that they have
+            _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
+
+
+@dataclass(slots=True)
+class _Task:
+    """What travels to the executors."""
+
+    id: str
+    fn: ArrowFunction
+    settings: PartitionSettings
+    folder: str
+    hashes: SharedHashes
+    reports: Accumulator[TaskReport]
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.id, self.fn, self.settings, self.folder, self.hashes, self.reports
+
+    def __call__(self, batches: Batches) -> Batches:
+        report, memory = TaskReport.empty(self.hashes), _MEMORIES.setdefault(self.id, WorkerMemory())
+        costs = _restored(Folder(self.folder), self.hashes).costs
+        shedder = PartitionShedder(self.settings, costs, memory, report, _steady_clock())
+        try:
+            yield from shedder.run(self.fn, _checked(batches, self.settings))
+        finally:
+            self.reports.add(report)
+
+
+class _Reports(AccumulatorParam[TaskReport]):
+    """Adds reports up. The sum is a new object each time, so that the driver can read it while tasks end."""
+
+    def __init__(self, hashes: SharedHashes) -> None:
+        self._hashes = hashes
+
+    def zero(self, value: TaskReport) -> TaskReport:
+        return TaskReport.empty(self._hashes)
+
+    def addInPlace(self, value1: TaskReport, value2: TaskReport) -> TaskReport:
+        return TaskReport.empty(self._hashes).add(value1).add(value2)
+
+
+def write_costs(folder: Folder, book: CostBook, bound_s: float, keep_fraction: float = 1.0) -> None:
+    """Lay the plan down where tasks read it."""
+    folder.replace(_FILE, book.encode(_POINT, bound_s, keep_fraction))
+
+
+def costs_folder(checkpoint: str | Path) -> Folder:
+    """Where the plan of a checkpoint's `load_aware` lies."""
+    return Folder(checkpoint) / "jettison" / "costs"
+
+
+def _restored(folder: Folder, hashes: SharedHashes) -> CostBook:
+    """Costs from the file, or an empty book: what is lost is learned anew."""
+    try:
+        content = folder.read(_FILE)
+        book = CostBook.empty(hashes) if content is None else CostBook.decode(content, _POINT)
+    except (DamagedPlan, OSError):
+        _log.warning("learned costs in %s cannot be read; learning anew", folder, exc_info=True)
+        return CostBook.empty(hashes)
+    return book if book.costs.hashes == hashes else CostBook.empty(hashes)
+
+
+def _steady_clock() -> Any:
+    """Time since the epoch that never goes back within a task."""
+    epoch_s, start_s = time.time(), time.perf_counter()
+    return lambda: epoch_s + time.perf_counter() - start_s
+
+
+def _checked(batches: Batches, settings: PartitionSettings) -> Batches:
+    for batch in batches:
+        for name in (settings.key, settings.arrival, settings.value):
+            if name is not None and name not in batch.schema.names:
+                raise MissingColumn(
+                    explain(f"a column of the stream ({', '.join(batch.schema.names)})", repr(name), where="load_aware")
+                )
+        yield batch

@@ -1,0 +1,129 @@
+"""Window drops on Spark: which window a row belongs to is arithmetic, what became of it one look into an array."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
+
+from jettison.errors import InvalidSetting, explain
+from jettison.policies.window_drop import WindowDrop
+from jettison.settings.window_marks import DROP
+from jettison.spark import validate
+from jettison.spark.drop_point import DropPoint
+from jettison.windows.fan import Fan
+from jettison.windows.grid import Grid
+from jettison.windows.needs import Pipeline
+
+_WATERMARK_MARK = "spark.watermarkDelayMs"
+_BEFORE_ALL_TIMES_US = 2**57  # added to a timestamp, this makes it positive from the year 1 on
+
+
+class WindowMechanism:
+    """Executes `WindowMarks`: drops a row exactly when every answer that it takes part in is dropped.
+
+    A kept row weighs 1: it stands for itself alone, because all rows of its window are there.
+
+    Parameters
+    ----------
+    policy
+        Whose marks they are: it knows the windows and their time column.
+    """
+
+    outlives_lease = True
+    schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
+
+    def __init__(self, policy: WindowDrop) -> None:
+        self.time = policy.time
+        self.fan: Fan = policy.fan
+
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
+        """Refuse a stream whose windows could not be kept whole."""
+        validate.timestamp(rows, self.time, argument="time")
+        field = rows.schema[self.time]
+        if not isinstance(field.dataType, TimestampType):
+            raise InvalidSetting(
+                explain("`time` must be a timestamp with a time zone", f"{self.time!r} of type timestamp_ntz")
+            )
+        if _WATERMARK_MARK not in field.metadata:
+            raise InvalidSetting(
+                explain(
+                    f"`withWatermark` on {self.time!r} must stand before the guard",
+                    "a stream without it",
+                    hint="behind the guard, dropped rows would stop the watermark and kept windows would never close",
+                )
+            )
+        if point.protect is not None:
+            raise InvalidSetting(
+                explain(
+                    "`protect` must be left out with WindowDrop",
+                    "a predicate",
+                    hint="a window that has lost any row is not delivered, so protected rows of it would be of no use",
+                )
+            )
+
+    def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
+        """For each query: its first marked window, its marks as an array, and when rows are needed again."""
+        all_marks = F.array_join(setting["marks"], "")
+        fields = {"readable": F.lit(True), "drops": F.contains(all_marks, F.lit(DROP))}
+        for place in range(len(self.fan.branches)):
+            letters = F.split(F.get(setting["marks"], F.lit(place)), "")
+            fields[f"first{place}"] = F.get(setting["first"], F.lit(place))
+            fields[f"kept{place}"] = F.transform(letters, lambda letter: letter != DROP)
+            fields[f"opens{place}"] = F.get(setting["opens_us"], F.lit(place))
+        return fields
+
+    def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
+        """Keep a row if any query needs it, or if nothing says that none does."""
+        time = F.unix_micros(rows[self.time])
+        needed = [self._needed(place, branch.pipeline, time, plan) for place, branch in enumerate(self.fan.branches)]
+        # While nothing is dropped, not even the row's window is computed.
+        return ~F.coalesce(plan["drops"], F.lit(False)) | reduce(or_, needed), F.lit(1.0)
+
+    def _needed(self, place: int, pipeline: Pipeline, time: Column, plan: Column) -> Column:
+        # Outside the marks, and where the window itself is kept, there is nothing to wait for.
+        window = first_holding(pipeline, time) - plan[f"first{place}"]
+        opens = F.get(plan[f"opens{place}"], window.cast("int"))
+        return F.coalesce(opens <= time, F.lit(True))
+
+    def not_dropped(self, place: int, window: Column, plan: Column) -> Column:
+        """Whether the window is not marked as dropped, in as few looks at the plan as will do. Never null."""
+        kept = F.get(plan[f"kept{place}"], (self._number(place, window) - plan[f"first{place}"]).cast("int"))
+        return F.coalesce(kept, F.lit(True))
+
+    def delivers(self, place: int, window: Column, plan: Column) -> Column:
+        """Whether the answer for `window`, a struct of start and end, of the query at `place` may leave the query.
+
+        Never null. Without a readable plan nothing is delivered, because nobody could vouch for it.
+        """
+        first = plan[f"first{place}"]
+        return (
+            F.when(plan["readable"].isNull(), F.lit(False))
+            .when(first.isNull(), F.lit(True))
+            .when(self._number(place, window) < first, F.lit(False))
+            .otherwise(self.not_dropped(place, window, plan))
+        )
+
+    def _number(self, place: int, window: Column) -> Column:
+        grid = self.fan.branches[place].pipeline.final
+        return floor_divided(F.unix_micros(window["start"]) - grid.offset, grid.slide)
+
+
+def first_holding(pipeline: Pipeline, time: Column) -> Column:
+    """`Pipeline.first_holding` as a column."""
+    for level in pipeline.levels[:-1]:
+        time = _first_ending_after(level, time) * level.slide + (level.offset + level.size - 1)
+    return _first_ending_after(pipeline.final, time)
+
+
+def _first_ending_after(grid: Grid, time: Column) -> Column:
+    return floor_divided(time - (grid.size + grid.offset), grid.slide) + 1
+
+
+def floor_divided(time: Column, by: int) -> Column:
+    """`time // by` for whole numbers; Spark's own division rounds towards zero."""
+    shift = _BEFORE_ALL_TIMES_US // by + 1
+    return F.call_function("div", time + shift * by, F.lit(by)) - shift

@@ -1,0 +1,77 @@
+"""`jettison run`: a pipeline file as a running network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jettison.errors import InvalidSetting, explain
+from jettison.network.document import Pipeline
+from jettison.network.graph import Box
+from jettison.spark.network import Network, Stream
+from jettison.spark.session import local_session
+
+
+def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seconds: float | None = None) -> None:
+    """Run until stopped, or for some seconds, and print how it went."""
+    with local_session("jettison-run", master=master) as session:
+        network = build(session, pipeline)
+        query = network.start(
+            latency=pipeline.latency, checkpoint=pipeline.checkpoint, semantic=pipeline.semantic, dry_run=dry_run
+        )
+        query.awaitTermination(None if seconds is None else int(seconds))
+        if query.isActive:
+            query.stop()
+        assert network.shedder is not None
+        print(network.shedder.status())
+
+
+def build(spark: SparkSession, pipeline: Pipeline) -> Network:
+    """The network of a pipeline file, with its sources opened."""
+    if not pipeline.checkpoint:
+        raise InvalidSetting(explain("`checkpoint` must name a folder", "none", where="the pipeline"))
+    graph = pipeline.graph
+    network = Network(value=pipeline.value, integral_values=graph.integral_values)
+    streams: dict[str, Stream] = {}
+    for name, input in graph.inputs.items():
+        source = pipeline.sources[name]
+        rows = _opened(spark, name, source)
+        streams[name] = network.input(
+            name, rows, id=source.get("id", ()), arrival=source.get("arrival"), rate=input.rate, values=input.values
+        )
+    for box in graph.boxes.values():
+        streams[box.name] = network.add(box, _function(box, pipeline.sql.get(box.name)))
+    for name, output in graph.outputs.items():
+        if name not in pipeline.paths:
+            raise InvalidSetting(explain("`path` must name a folder to write to", "none", where=f"output {name!r}"))
+        network.output(name, streams[output.source], pipeline.paths[name], qos=output.qos)
+    return network
+
+
+def _opened(spark: SparkSession, name: str, source: Mapping[str, Any]) -> DataFrame:
+    if "format" not in source:
+        raise InvalidSetting(explain("`format` must name a streaming source", "none", where=f"input {name!r}"))
+    reader = spark.readStream.format(source["format"])
+    if "schema" in source:
+        reader = reader.schema(source["schema"])
+    for option, value in source.get("options", {}).items():
+        reader = reader.option(option, str(value))
+    return reader.load(source["path"]) if "path" in source else reader.load()
+
+
+def _function(box: Box, sql: str | None) -> Callable[..., DataFrame]:
+    def apply(*entering: DataFrame) -> DataFrame:
+        if box.kind == "union" and sql is None:
+            first, *others = entering
+            for other in others:
+                first = first.unionByName(other)
+            return first
+        if sql is None:
+            raise InvalidSetting(explain("`sql` must say what the box does", "none", where=f"box {box.name!r}"))
+        for source, rows in zip(box.sources, entering, strict=True):
+            rows.createOrReplaceTempView(source)
+        return entering[0].sparkSession.sql(sql)
+
+    return apply

@@ -1,0 +1,31 @@
+"""A benchmark is judged by its ratio where it has one, else by its value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jettison.bench.result import Result, save
+
+
+@pytest.mark.parametrize(
+    ("result", "holds"),
+    [
+        (Result("a", value=9.0, unit="s", ratio=1.02, at_most=1.03), True),
+        (Result("a", value=0.1, unit="s", ratio=1.04, at_most=1.03), False),
+        (Result("a", value=59.0, unit="ms", at_most=60.0), True),
+        (Result("a", value=61.0, unit="ms", at_most=60.0), False),
+        (Result("a", value=5.0, unit="rows/s", ratio=0.96, at_least=0.97), False),
+        (Result("a", value=5.0, unit="s"), None),
+    ],
+)
+def test_the_verdict_follows_from_ratio_or_value(result: Result, holds: bool | None) -> None:
+    assert result.holds is holds
+
+
+def test_results_that_miss_their_bar_are_saved_as_such(tmp_path: Path) -> None:
+    save([Result("a", value=61.0, unit="ms", at_most=60.0)], tmp_path / "results.json")
+    (row,) = json.loads((tmp_path / "results.json").read_text())
+    assert (row["name"], row["value"], row["holds"]) == ("a", 61.0, False)

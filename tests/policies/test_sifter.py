@@ -1,0 +1,136 @@
+"""The sifter spends the budget by regions, keeps a sample everywhere, and fits into a plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jettison as jt
+from jettison import plan_file
+from jettison.errors import InvalidSetting
+from jettison.policies import Policy, checks
+from jettison.policies.sifter import MOST_CELLS, Sifter, fingerprint
+from jettison.settings import RegionDrop
+from jettison.sifter.space import CELLS, Attribute, Space
+from jettison.source import SifterFilter
+from jettison.stats import Budget, PointStats, Stats
+
+ORDERS = Space([Attribute.number("price", 0, 100), Attribute.category("sector", ["tech", "food", "steel"])])
+
+
+def rows(count, seed=0):
+    random = np.random.default_rng(seed)
+    return np.column_stack([random.normal(50, 15, count).clip(0, 100), random.integers(0, 3, count)])
+
+
+def sifter(**settings):
+    queries = jt.RangeQueries(ORDERS, [f"price between {p} and {p + 5} and sector != 'food'" for p in range(0, 95, 3)])
+    return Sifter(queries, rows(2000), **settings)
+
+
+def setting(policy, keep, late=None, protected=0.0):
+    stats = Stats(0, 1e9, 1.0, {"orders": PointStats(1000, 1000, protected)})
+    return policy.plan(stats, Budget(keep, keep if late is None else late, 3.0, "too many rows")).points["orders"]
+
+
+def kept_share(one: RegionDrop, points, late=False):
+    """Shares by the raster alone, as a backend reads it."""
+    codes = ORDERS.codes(points)
+    places = [np.searchsorted(cuts, codes[:, axis], side="right") for axis, cuts in enumerate(one.cuts)]
+    cell = np.ravel_multi_index(places, [len(cuts) + 1 for cuts in one.cuts])
+    return np.array(one.late_keep if late else one.keep)[np.array(one.cells)[cell]]
+
+
+@pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("sample_every", [0, 100])
+def test_it_passes_every_check_of_a_policy(check, sample_every):
+    if sample_every and check is checks.check_meets_budget:
+        pytest.skip("budgets below the sampled share cannot be met, see the test of the sample")
+    policy = sifter(sample_every=sample_every)
+    assert isinstance(policy, Policy)
+    check(policy)
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("partitioning", ["auto", "grid", "data", "query", "qdpart"])
+def test_the_raster_in_the_plan_is_the_filter_for_sources(keep, partitioning):
+    policy = sifter(partitioning=partitioning)
+    points = np.concatenate([rows(500, seed=1), [[-1.0, 0.0], [np.nan, 1.0], [50.0, np.nan], [100.0, 2.0]]])
+    drop = policy.filter(keep).drop_of(points)
+    np.testing.assert_allclose(kept_share(setting(policy, keep), points), 1.0 - drop)
+
+
+def test_late_rows_have_shares_of_their_own_in_the_same_regions():
+    one = setting(sifter(), 0.6, late=0.1)
+    points = rows(20_000, seed=2)
+    assert kept_share(one, points).mean() == pytest.approx(0.6, abs=0.02)
+    assert kept_share(one, points, late=True).mean() == pytest.approx(0.1, abs=0.02)
+    assert (one.keep_fraction, one.late_keep_fraction) == pytest.approx((0.6, 0.1), abs=1e-3)
+
+
+def test_protected_rows_are_paid_for_by_the_others():
+    assert setting(sifter(), 0.4, protected=0.25).keep_fraction == pytest.approx(0.2, abs=1e-3)
+
+
+def test_a_sample_is_kept_in_every_region_and_paid_for():
+    one = setting(sifter(sample_every=20, fairness=1.0), 0.2)
+    assert min(one.keep) == pytest.approx(0.05)
+    assert one.keep_fraction == pytest.approx(0.2, abs=1e-3)
+    # Below the sampled share nothing but the sample is kept.
+    assert set(setting(sifter(sample_every=20), 0.01).keep[:-1]) == {0.05}
+
+
+def test_a_new_sample_makes_new_regions():
+    policy = sifter(partitioning="data", regions=4)
+    before = setting(policy, 0.5)
+    policy.learn({"price": np.linspace(80, 100, 100), "sector": ["tech", "steel"] * 50})
+    after = setting(policy, 0.5)
+    assert min(cut for cut in after.cuts[0] if cut > 1) > 0.8 * CELLS > min(cut for cut in before.cuts[0] if cut > 1)
+
+
+def test_bytes_for_sources_hold_the_same_filter():
+    policy = sifter(sample_every=50)
+    assert SifterFilter.from_bytes(policy.to_bytes(0.5)).filter == policy.filter(0.5)
+
+
+def test_a_hundred_regions_fit_the_plan_file():
+    plan = sifter(regions=100).plan(Stats(0, 1e9, 1.0, {"orders": PointStats(1, 1)}), Budget(0.5, 0.1, 3.0, "load"))
+    assert len(plan_file.encode(plan, valid_until_us=0)) == plan_file.DEFAULT_SIZE
+
+
+def test_with_many_attributes_fewer_regions_go_into_the_plan_than_to_sources():
+    space = Space([Attribute.number(f"x{i}", 0, 1) for i in range(8)])
+    random = np.random.default_rng(3)
+    centres = random.random((200, 8)) * 0.7
+    policy = Sifter(jt.RangeQueries.from_boxes(space, centres, centres + 0.3), random.random((500, 8)), regions=64)
+    made = setting(policy, 0.5)
+    assert policy.filter(0.5).partition.regions > 16
+    assert len(made.cells) <= MOST_CELLS
+    assert made.keep_fraction == pytest.approx(0.5, abs=1e-3)
+
+
+def test_spaces_are_told_apart():
+    other = Space([Attribute.number("price", 0, 101), *ORDERS.attributes[1:]])
+    assert setting(sifter(), 0.5).space == fingerprint(ORDERS) != fingerprint(other)
+
+
+@pytest.mark.parametrize("wrong", [{"fairness": 2.0}, {"sample_every": 1}, {"sample_every": -3}, {"regions": 0}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InvalidSetting):
+        sifter(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"keep": (1.5,), "cuts": ((),), "cells": (0,)},
+        {"keep": (0.5,), "cuts": ((5,),), "cells": (0,)},
+        {"keep": (0.5,), "cuts": ((5, 5),), "cells": (0, 0, 0)},
+        {"keep": (0.5,), "cuts": ((5,),), "cells": (0, 1)},
+        {"late_keep": (0.5,)},
+        {"late_keep": (), "late_keep_fraction": 0.5, "late_after_s": -1.0},
+    ],
+)
+def test_rasters_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InvalidSetting):
+        RegionDrop(**wrong)

@@ -1,0 +1,123 @@
+"""The experiments at a size that plain Python runs in seconds: what they measure, not what comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import jettison.reproduce.load as load
+from jettison.errors import Unsupported
+from jettison.reproduce.load import sensitivity
+from jettison.reproduce.load.phases import windows
+from jettison.reproduce.load.sweep import BASE_LINE, FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN, Point, Runs, run_sweep
+from jettison.reproduce.load.tweets import tweet_like_stream, tweet_stream
+from jettison.reproduce.report import RunSettings
+from jettison.sim.load.replay import Outcome
+from jettison.sim.load.workload import SEVEN_PHASES, StreamSettings, phased_stream, streams
+
+SMALL = StreamSettings(rows=1500, distinct=64, cost_levels=16)
+RUNS = Runs(associations=2, orders=1, seed=5)
+
+
+def small(experiment: sensitivity.Experiment) -> sensitivity.Experiment:
+    def points() -> list[Point]:
+        return [
+            dataclasses.replace(
+                point,
+                stream=dataclasses.replace(
+                    SMALL,
+                    skew=point.stream.skew,
+                    under_provisioning=point.stream.under_provisioning,
+                    largest_cost_ms=point.stream.largest_cost_ms,
+                ),
+            )
+            for point in experiment.points()
+        ]
+
+    return dataclasses.replace(experiment, points=points)
+
+
+@pytest.mark.parametrize("experiment", sensitivity.EXPERIMENTS[:2], ids=lambda one: one.label)
+def test_an_experiment_judges_its_claims_on_every_algorithm(experiment: sensitivity.Experiment) -> None:
+    section, claims, sweep = small(experiment).run(RUNS)
+    assert {one.algorithm for one in sweep.measured} == {LAS, OURS, STRAW_MAN, FULL_KNOWLEDGE, BASE_LINE}
+    assert all(np.isfinite(claim.ours) for claim in claims)
+    assert len({claim.id for claim in claims}) == len(claims)
+    assert section.plot is not None
+    # What must hold at any size: the paper's Full Knowledge never passes the bound.
+    assert sweep.worst(FULL_KNOWLEDGE) <= 1.0 + 1e-9
+
+
+def test_the_same_seed_gives_the_same_figures_and_another_one_others() -> None:
+    points = small(sensitivity.EXPERIMENTS[0]).points()[:1]
+    first, again, other = (run_sweep(points, dataclasses.replace(RUNS, seed=seed)) for seed in (1, 1, 2))
+    assert first.table("x") == again.table("x") != other.table("x")
+
+
+def test_streams_follow_their_settings() -> None:
+    made = list(streams(dataclasses.replace(SMALL, under_provisioning=0.25), 2, 3, seed=1))
+    assert len(made) == 6
+    assert len({seed for seed, _ in made}) == 6
+    for _, stream in made:
+        assert np.diff(stream.arrivals_ms) == pytest.approx(0.75 * stream.mean_cost_ms)
+        assert stream.costs_ms.min() >= 0.1
+        assert stream.costs_ms.max() <= 6.4
+    # Orders of one association hold the same rows; another association other ones.
+    assert sorted(made[0][1].keys) == sorted(made[1][1].keys) != sorted(made[3][1].keys)
+    costs = [{int(key): float(cost) for key, cost in zip(s.keys, s.costs_ms, strict=True)} for _, s in made]
+    assert costs[0] == costs[1] != costs[3]
+
+
+def test_phases_change_rate_frequencies_and_costs() -> None:
+    stream = phased_stream(SMALL, SEVEN_PHASES, 2000, seed=3)
+    spans = {phase.name: slice(2000 * n + 1, 2000 * (n + 1)) for n, phase in enumerate(SEVEN_PHASES)}
+    steps = {
+        name: float(np.diff(stream.arrivals_ms)[span.start : span.stop - 2].mean()) for name, span in spans.items()
+    }
+    assert steps["B"] == pytest.approx(0.5 * steps["A"])
+    assert steps["E"] == pytest.approx(1.5 * steps["A"])
+    assert steps["F"] == pytest.approx(steps["A"])
+    means = {name: float(stream.costs_ms[span].mean()) for name, span in spans.items()}
+    assert means["D"] > means["A"] * 1.1
+    assert means["F"] == pytest.approx(2 * means["D"], rel=0.1)
+    assert means["G"] == pytest.approx(means["A"], rel=0.1)
+
+
+def test_windows_average_over_rows_kept() -> None:
+    kept = np.array([True, False, True, True, False, False, True])
+    waits = np.array([2.0, 0.0, 4.0, 6.0, 0.0, 0.0, 9.0])
+    means, drops = windows(Outcome(kept, waits), rows=3)
+    assert means.tolist() == [3.0, 6.0]
+    assert drops.tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_tweets_are_mentions_of_one_second_and_cost_the_sum_of_their_classes(tmp_path: Path) -> None:
+    mentions = pa.table(
+        {
+            "time": pa.array([1000, 1000, 2000, 3000, 3000], pa.timestamp("ms")),
+            "entity": ["cnn", "senator", "someone", "senator", "cnn"],
+            "entity_class": ["media", "politician", "other", "politician", "media"],
+        }
+    )
+    pq.write_table(mentions, tmp_path / "mentions.parquet")
+    stream = tweet_stream(tmp_path / "mentions.parquet")
+    assert stream.costs_ms.tolist() == [30.0, 1.0, 30.0]
+    assert stream.keys[0] == stream.keys[2] != stream.keys[1]
+
+
+def test_a_tweet_like_stream_is_as_the_paper_describes_it() -> None:
+    stream = tweet_like_stream(20_000, seed=2)
+    assert 5.0 < stream.mean_cost_ms < 13.0
+    assert 0.2 < (stream.costs_ms == 1.0).mean() < 0.5
+    assert len(np.unique(stream.costs_ms)) > 60
+
+
+def test_without_a_compiler_the_run_is_refused_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "HAVE_COMPILER", False)
+    with pytest.raises(Unsupported, match=r"jettison\[reproduce\]"):
+        load.run(RunSettings(quick=True, seed=0, out=tmp_path))

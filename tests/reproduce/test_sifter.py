@@ -1,0 +1,96 @@
+"""The sifter study: workloads are what they say, comparisons are paired, and claims follow from figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jettison.reproduce.sifter import partitionings, sensitivity
+from jettison.reproduce.sifter.trial import CHOSEN, METHODS, RANDOM, Outcome, Scale, Setting, Trial, measure
+from jettison.reproduce.sifter.workload import Generated, Workload
+from jettison.sifter.build import PARTITIONINGS
+
+SMALL = Scale((1, 2), rows=5_000)
+
+
+@pytest.mark.parametrize("spread", ["uniform", "skewed"])
+@pytest.mark.parametrize("truncated", [True, False])
+def test_rows_and_queries_lie_in_the_space_and_truncated_ones_in_their_hot_spots(spread, truncated):
+    generated = Generated(Workload(data=spread, query=spread, truncated=truncated, local_skew=1.0), seed=3)
+    rows = generated.rows(2000)
+    assert rows.min() >= 0.0
+    assert rows.max() <= 1.0
+    spots = generated._data_spots
+    inside = ((rows[:, None] >= spots.low) & (rows[:, None] <= spots.high)).all(axis=2).any(axis=1)
+    assert inside.all() == (truncated or spread == "uniform")
+    assert len(generated.queries) == 1000
+
+
+def test_global_skew_shrinks_hot_spots_and_local_skew_narrows_normals():
+    wide, narrow = (Generated(Workload(global_skew=g), seed=1)._data_spots for g in (1.0, 10.0))
+    assert (narrow.high - narrow.low).max() <= 0.1
+    assert (wide.high - wide.low).max() > 0.3
+    blunt, sharp = (Generated(Workload(local_skew=skew), seed=1)._data_spots.deviation for skew in (1.0, 10.0))
+    np.testing.assert_allclose(blunt, 10 * sharp)
+
+
+def test_the_same_seed_draws_the_same_workload_and_another_one_another():
+    first, again, other = (Generated(Workload(), seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first.queries.low, again.queries.low)
+    np.testing.assert_array_equal(first.rows(10), again.rows(10))
+    assert not np.array_equal(first.queries.low, other.queries.low)
+
+
+def test_random_dropping_keeps_its_share_of_every_query_that_has_rows():
+    trial = Trial(Workload(), seed=1, rows=5_000)
+    qos = dict(zip(METHODS, trial.qos_of_methods(0.3, 16, 0.5), strict=True))
+    assert qos[RANDOM] == pytest.approx(0.3 + 0.7 * trial.empty_share)
+    assert qos[CHOSEN] in [qos[name] for name in PARTITIONINGS]
+
+
+def test_without_fairness_margin_or_shedding_sifters_are_random_dropping():
+    trial = Trial(Workload(data="uniform", query="uniform", global_skew=1.0), seed=1, rows=5_000)
+    assert trial.qos_of_methods(1.0, 16, 0.5) == pytest.approx([1.0] * len(METHODS))
+    # The grid has a few regions without queries, which may be dropped first whatever the fairness.
+    by_method = dict(zip(METHODS, trial.qos_of_methods(0.5, 1, 0.0), strict=True))
+    assert by_method["grid"] == pytest.approx(by_method[RANDOM], abs=1e-4)
+
+
+def test_settings_measured_in_two_processes_come_out_as_in_one():
+    settings = [Setting(Workload()), Setting(Workload(), throttler=0.3), Setting(replace(Workload(), query="skewed"))]
+    alone, together = measure(settings, SMALL), measure(settings, SMALL, processes=2)
+    assert alone.keys() == together.keys() == set(settings)
+    for setting in settings:
+        np.testing.assert_array_equal(alone[setting].qos, together[setting].qos)
+
+
+def outcome(**qos):
+    return Outcome(np.array([[qos.get(method, 0.5) for method in METHODS]] * 3), empty_share=0.0)
+
+
+def test_gain_and_loss_cut_compare_with_random_dropping():
+    one = outcome(random=0.4, chosen=0.7, data=0.75)
+    assert one.gain() == pytest.approx(0.75)
+    assert one.loss_cut() == pytest.approx(0.5)
+    assert one.best_single == "data"
+    assert one.behind == pytest.approx(0.05)
+
+
+def test_claims_of_figure_4_fail_where_sifters_are_no_better_than_random():
+    grid = partitionings.grid()
+    flat = {one: outcome() for kinds in grid.values() for skews in kinds.values() for one in skews.values()}
+    claims = {one.id: one for one in partitionings.claims(partitionings.looked_up(grid, flat), {})}
+    assert not claims["fig4-skewed-queries-global"].holds
+    assert not claims["fig4-both-skewed"].holds
+    assert not claims["fig4-no-single-best"].holds
+    assert claims["fig4-proportional"].holds
+
+
+def test_claims_of_the_other_figures_fail_where_nothing_changes():
+    flat = {one: outcome() for one in sensitivity.settings()}
+    claims = {one.id: one for one in sensitivity.claims(sensitivity.Sensitivity.of(flat), {})}
+    assert not claims["fig5-heavy-16"].holds
+    assert not claims["fig9-loose"].holds
+    assert not claims["fig8-heavy-shedding"].holds

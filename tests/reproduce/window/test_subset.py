@@ -1,0 +1,49 @@
+"""The random cases themselves: the same seed gives the same case, and together they cover what they are meant to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jettison.reproduce.window import subset
+from jettison.reproduce.window.subset import Outcome, make_case
+from jettison.windows.grid import Grid
+
+CASES = [make_case(seed) for seed in range(200)]
+
+
+def test_a_case_follows_from_its_seed() -> None:
+    assert [make_case(seed) for seed in range(200)] == CASES
+
+
+def test_cases_cover_nesting_overlap_offsets_groups_late_rows_and_both_deciders() -> None:
+    assert {len(case.levels) for case in CASES} == {1, 2, 3}
+    assert {level.overlaps for case in CASES for level in case.levels} == {True, False}
+    assert any(level.size % level.slide for case in CASES for level in case.levels)
+    assert any(level.offset % 1_000_000 for case in CASES for level in case.levels)
+    assert {case.decide for case in CASES} == {"runs", "coin"}
+    assert len({case.groups for case in CASES}) == len({case.delay_ms for case in CASES}) == 3
+
+
+def test_rows_of_a_case_are_late_within_the_delay_and_beyond_it(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.delay_ms == 4000)
+    subset._land(case, tmp_path / "in")
+    newest, lateness = "", []
+    for file in sorted((tmp_path / "in").iterdir()):
+        times = [json.loads(line)["at"] for line in file.read_text().splitlines()]
+        lateness.append(sum(time < newest for time in times))
+        newest = max(newest, *times)
+    assert len(lateness) == case.batches
+    assert sum(lateness) > 0
+
+
+def test_wrong_and_lost_answers_are_found() -> None:
+    grid = Grid(10, 10)
+    plain = [(0, "a", 1, 2, 3), (10, "a", 1, 2, 3), (20, "a", 1, 2, 3)]
+    good = Outcome(plain=plain, shed=[plain[0], plain[2]], dropped={1})
+    assert (good.wrong, good.lost(grid)) == ([], [])
+    partial = Outcome(plain=plain, shed=[plain[0], (10, "a", 1, 1, 3)], dropped={2})
+    assert partial.wrong == [(10, "a", 1, 1, 3)]
+    assert partial.lost(grid) == [plain[1]]
+    twice = Outcome(plain=plain, shed=[plain[0], plain[0]], dropped={1, 2})
+    assert twice.wrong == [plain[0]]

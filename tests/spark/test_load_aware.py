@@ -1,0 +1,132 @@
+"""`load_aware` on live queries: costs learned in executors, dear rows dropped first, costs kept over a restart."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import jettison as jt
+from jettison.errors import InvalidInput, InvalidSetting
+from jettison.spark.load_aware import LoadAware, costs_folder
+
+OUT = "id long, key string, started double"
+
+
+def busy(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sleeps 20 ms for a dear row and 1 ms for another, and stamps when it got each."""
+    for batch in batches:
+        started = []
+        for key in batch["key"].to_pylist():
+            started.append(time.time())
+            time.sleep(0.020 if key == "dear" else 0.001)
+        yield pa.record_batch({"id": batch["id"], "key": batch["key"], "started": pa.array(started)})
+
+
+def rows(start: int, stop: int, dear_every: int = 10) -> list[dict[str, object]]:
+    at = datetime.now(UTC).isoformat()
+    return [
+        {"id": i, "key": "dear" if i % dear_every == 0 else "cheap", "value": 1.0, "vip": False, "at": at}
+        for i in range(start, stop)
+    ]
+
+
+def run(wrapped: LoadAware, stream: DataFrame, folder: Path) -> DataFrame:
+    query = (
+        stream.mapInArrow(wrapped, OUT)
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    wrapped.close()
+    return stream.sparkSession.read.parquet(str(folder / "out"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "checkpoint").mkdir()
+    return tmp_path
+
+
+def wrap(folder: Path, **options: object) -> LoadAware:
+    return jt.load_aware(busy, key="key", checkpoint=folder / "checkpoint", **options)  # type: ignore[arg-type]
+
+
+def test_with_time_to_spare_every_row_passes_and_costs_are_learned(spark: SparkSession, source, folder: Path) -> None:
+    for number in range(3):
+        source.land(rows(100 * number, 100 * (number + 1)))
+    wrapped = wrap(folder, latency="1 hour", arrival="at")
+    result = run(wrapped, source.stream(), folder)
+    status = wrapped.status()
+    assert sorted(row.id for row in result.collect()) == list(range(300))
+    assert (status.rows_seen, status.rows_kept, status.rows_over) == (300, 300, 0)
+    mean_s = {one.key: one.mean_s for one in status.costliest}
+    assert set(mean_s) == {"dear", "cheap"}
+    # A busy machine makes sleeps longer, never shorter.
+    assert mean_s["dear"] >= 0.019
+    assert mean_s["cheap"] < mean_s["dear"]
+    beside = json.loads(costs_folder(folder / "checkpoint").read("status.json") or b"{}")
+    assert {one["key"] for one in beside["costliest"]} == {"dear", "cheap"}
+
+
+def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, source, folder: Path) -> None:
+    source.land(rows(0, 100))
+    teacher = wrap(folder, latency="1 hour", arrival="at")
+    run(teacher, source.stream(), folder)
+    source.land(rows(1000, 6000))  # 15 s of work
+    wrapped = wrap(folder, latency="2 seconds")
+    result = run(wrapped, source.stream(), folder).where("id >= 1000")
+    status = wrapped.status()
+    kept = {row.key: row["count"] for row in result.groupBy("key").count().collect()}
+    assert kept["cheap"] > 5 * kept.get("dear", 0)
+    assert status.rows_kept == sum(kept.values()) < 5000
+    assert status.mean_wait_s <= 2.0
+    # What the function itself saw: first to last row of the partition.
+    seen = result.selectExpr("max(started) - min(started) as span").first()
+    assert seen is not None
+    assert seen.span <= 2.0 * 1.2
+
+
+def test_costs_survive_a_restart_and_damage_is_no_disaster(spark: SparkSession, source, folder: Path) -> None:
+    source.land(rows(0, 200))
+    first = wrap(folder, latency="1 hour")
+    run(first, source.stream(), folder)
+    second = wrap(folder, latency="1 hour")
+    second.close()
+    assert second._book.version == first._book.version > 0
+    assert second._book.costs.rows_learned == first._book.costs.rows_learned == 200
+    costs_folder(folder / "checkpoint").replace("plan.json", b"rubbish")
+    source.land(rows(200, 300))
+    third = wrap(folder, latency="1 hour")
+    run(third, source.stream(), folder)
+    assert third.status().rows_kept == 100
+    assert third._book.costs.rows_learned == 100
+
+
+def test_a_missing_column_is_named(spark: SparkSession, source, folder: Path) -> None:
+    source.land(rows(0, 10))
+    wrapped = jt.load_aware(busy, key="colour", latency="1 second", checkpoint=folder / "checkpoint")
+    with pytest.raises(StreamingQueryException, match="colour"):
+        run(wrapped, source.stream(), folder)
+    wrapped.close()
+
+
+def test_what_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(InvalidInput, match="must be a function"):
+        jt.load_aware(3, key="key", latency="1 second")  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="positive duration"):
+        jt.load_aware(busy, key="key", latency=0)
+    with pytest.raises(InvalidSetting, match="rule"):
+        jt.load_aware(busy, key="key", latency="1 second", rule="best")  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="lookahead_rows"):
+        jt.load_aware(busy, key="key", latency="1 second", lookahead_rows=0)
