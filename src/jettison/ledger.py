@@ -11,10 +11,11 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from jettison.concept.book import ClosedPane
 from jettison.plan import DropPlan
 from jettison.stats import Stats
 from jettison.storage import Folder
@@ -97,6 +98,11 @@ class Ledger:
             self._append(record)
             self._recorded.add(stats.batch_id)
         return True
+
+    def concept(self, at_s: float, point: str, pane: ClosedPane) -> None:
+        """Record which groups a pane held, and how far they lie from those of the pane before."""
+        record = {"record": "concept", "at_s": at_s, "point": point, **pane.summary()}
+        self._append(record | ({} if pane.shift is None else asdict(pane.shift)))
 
     def fault(self, at_s: float, kind: str, detail: str) -> None:
         """Record that something failed and every row was kept, or that a count is missing."""

@@ -19,7 +19,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from jettison.concept.book import KeptGroups
 from jettison.control import Controller, ControlSettings
+from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
 from jettison.policies.base import ContinuingPolicy, LearnsFromCounts, Policy, WeighsLoad
@@ -54,6 +56,7 @@ class BatchReport:
     newest_arrival_s: float | None = None
     recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
+    groups: Mapping[str, KeptGroups] = field(default_factory=dict)
 
 
 class Publisher(Protocol):
@@ -129,6 +132,7 @@ class Pilot:
         self.faults: Counter[str] = Counter()
         expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
         self.tally = Tally(protected, expected)
+        self._groups = GroupBooks(policy, points)
         self.controller, self.plan = self._restore()
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
@@ -237,6 +241,7 @@ class Pilot:
     def _expected(self, report: BatchReport) -> Stats:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
         in_force = self._plan_of(report.plan_version)
+        self._groups.learn(report.groups, in_force, report.event_times)
         points = {name: self._expected_point(name, report, in_force) for name in self._points}
         return Stats(
             batch_id=report.batch_id,
@@ -263,12 +268,13 @@ class Pilot:
         protected = self.tally.protected_share(name)
         kept = report.kept.get(name)
         if kept is not None:
-            return PointStats(max(seen, kept), kept, protected, exact=name in report.seen)
+            return PointStats(max(seen, kept), kept, protected, name in report.seen, *self._groups.known(name))
         setting = in_force.points.get(name) if in_force else None
         fraction = 1.0 if setting is None else setting.keep_fraction
         if setting is not None and report.event_times is not None and isinstance(self._policy, ContinuingPolicy):
             fraction = self._policy.share_kept(setting, report.event_times)
-        return PointStats(seen, round(seen * (protected + (1 - protected) * fraction)), protected, exact=False)
+        kept = round(seen * (protected + (1 - protected) * fraction))
+        return PointStats(seen, kept, protected, False, *self._groups.known(name))
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
@@ -309,7 +315,10 @@ class Pilot:
             if isinstance(self._policy, LearnsFromCounts) and all(point.exact for point in stats.points.values()):
                 self._policy.learn_counts(stats)
             latency_s = self.tally.latency_of(report.batch_id)
+            closed = self._groups.take_closed()
         self.ledger.batch(stats, latency_s=latency_s)
+        for name, pane in closed:
+            self.ledger.concept(stats.committed_s, name, pane)
 
     def _renew_lease(self) -> None:
         while not self._stopped.wait(self._publisher.lease_s / 3):

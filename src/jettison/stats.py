@@ -22,6 +22,8 @@ class PointStats:
         False where `kept` is only expected from the setting, because the count was not to be had.
     windows
         What is known of the groups in each window that is still open; empty where groups are not counted.
+    variation
+        Coefficient of variation of the values that the query aggregates, among the rows kept; `None` where not observed.
     """
 
     seen: int
@@ -29,6 +31,7 @@ class PointStats:
     protected_share: float = 0.0
     exact: bool = True
     windows: tuple[WindowTally, ...] = ()
+    variation: float | None = None
 
     @property
     def dropped(self) -> int:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.concept.book import PaneBook
+from jettison.concept.book import IDLE_SAMPLE, KeptGroups, PaneBook
+from jettison.concept.keys import PANES, packed
 from jettison.settings import GroupDrop
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5), st.integers(1, 9)), max_size=30)
@@ -77,3 +78,44 @@ def test_rows_of_groups_that_the_backend_did_not_list_are_counted_and_paid_for()
     first, second = book.tallies
     assert (first.rows, first.overflow_rows, first.kept) == (80.0, 30.0, 20.0)
     assert (second.rows, second.kept) == (4.0, 4.0)
+
+
+def report(groups, panes, kept, newest_us, kept_rows=None):
+    keys = packed(np.array(groups) * PANES, panes)
+    return KeptGroups(tuple(keys.tolist()), tuple(kept), sum(kept) if kept_rows is None else kept_rows, newest_us)
+
+
+def test_kept_rows_stand_for_the_rows_there_were():
+    book = PaneBook(100)
+    setting = GroupDrop(0.5, 100, (0,), (1.0,), ((7 * PANES,),), ((0.1,),), new_keep_fraction=0.2)
+    book.learn(report([7, 8, 7], [0, 0, 1], [5, 3, 2], newest_us=150), setting)
+    first, second = book.tallies
+    assert dict(zip(first.keys // PANES, first.seen, strict=True)) == pytest.approx({7: 50.0, 8: 3.0})
+    assert first.kept == pytest.approx(8.0)
+    assert second.seen == pytest.approx(np.array([10.0]))
+
+
+def test_rows_of_groups_that_are_not_listed_are_rows_of_the_newest_pane():
+    book = PaneBook(100)
+    setting = GroupDrop(0.5, 100, (100,), (0.5,), ((),), ((),))
+    book.learn(report([7], [0], [5], newest_us=150, kept_rows=25), setting)
+    first, second = book.tallies
+    assert (first.overflow_rows, second.overflow_rows) == (0.0, 40.0)
+    assert second.kept == pytest.approx(20.0)
+
+
+def test_panes_long_over_need_not_wait_for_the_watermark():
+    book = PaneBook(100)
+    book.learn(report([1], [0], [1], newest_us=50), None)
+    book.learn(report([1], [5], [1], newest_us=550), None)
+    assert book.oldest_open_us == 350
+    assert [pane.tally.start_us for pane in book.close(book.oldest_open_us)] == [0]
+
+
+def test_while_everything_is_kept_a_sample_tells_the_large_groups():
+    book = PaneBook(100)
+    book.learn(report([1, 2, 3], [0, 0, 0], [50, 1, 1], newest_us=50), GroupDrop())
+    (pane,) = book.tallies
+    assert (pane.keys // PANES).tolist() == [1]
+    assert pane.seen == pytest.approx(np.array([50 / IDLE_SAMPLE]))
+    assert pane.overflow_rows == pytest.approx(2 / IDLE_SAMPLE)

@@ -172,3 +172,15 @@ def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so():
     kept, causes = play(policy(max_groups=200), groups, keep=0.02, batches=20)
     assert kept.mean() <= 0.02 * 1.1
     assert "more groups than rows" in causes[-1]
+
+
+def test_the_rate_of_a_scalar_follows_from_the_mean_and_variance_that_were_seen():
+    scalar = policy(group="'all'", error=0.05, value="bytes")
+    shares = {}
+    for variation in (None, 0.5, 2.0):
+        point = PointStats(1000, 1000, windows=(tally([46_000]),), variation=variation)
+        made = scalar.plan(Stats(0, 0.0, 1.0, {"packets": point}), Budget(1.0, 1.0, 3.0, "there is time"))
+        shares[variation] = made.points["packets"].keeps[0][0]
+    assert shares[None] == pytest.approx(1537 / 46_000, rel=0.01)  # a coefficient of variation of 1
+    assert shares[0.5] == pytest.approx(shares[None] / 4, rel=0.01)
+    assert shares[2.0] == pytest.approx(shares[None] * 4, rel=0.01)

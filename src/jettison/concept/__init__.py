@@ -8,6 +8,7 @@ One idea a file. Everything here is numpy on counts: no engine, no clock, no ran
 | `allocation.py` | how a number of rows is divided among groups |
 | `tally.py` | counts of a window's own groups, in bounded memory |
 | `book.py` | the open panes of a drop point: batches of counts in, tallies out, shifts when panes close |
+| `keys.py` | one number for a group in a pane |
 | `obey.py` | what a `GroupDrop` says about rows |
 | `strict.py` | keep fractions from those counts alone: what is unknown is kept |
 | `promises.py` | which promise gives way when latency, rows and accuracy cannot all be kept |

@@ -9,14 +9,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from jettison.concept.distance import ConceptShift, shift
+from jettison.concept.keys import unpacked
 from jettison.concept.obey import keep_shares, other_share
 from jettison.concept.tally import MAX_KEYS, WindowTally
 from jettison.settings import GroupDrop
 
+Floats = NDArray[np.float64]
+
+IDLE_SAMPLE = 1.0 / 16.0
+"""Share of the rows that a backend looks at while everything is kept: enough to find the groups worth thinning."""
+_OPEN_PANES = 2  # besides the newest; each takes room in the plan
 _LEAST_PROGRESS = 1e-3  # the first rows of a pane come from its first moments
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGroups:
+    """What a backend reports of the rows that it kept in one micro-batch.
+
+    Parameters
+    ----------
+    keys, kept
+        Groups in panes, packed as in `concept.keys`, and the rows kept of each: the largest ones, if there are many.
+    rows
+        Rows that were looked at: all that were kept, or of these a sample, while everything is kept.
+    newest_us
+        Latest event time among them.
+    variation
+        Coefficient of variation of the value that the query aggregates; `None` where it is not looked at.
+    """
+
+    keys: tuple[int, ...]
+    kept: tuple[int, ...]
+    rows: int
+    newest_us: int
+    variation: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +62,11 @@ class ClosedPane:
 
     tally: WindowTally
     shift: ConceptShift | None
+
+    def summary(self) -> dict[str, float]:
+        """When it was, its rows (as far as they were estimated), the groups known by name, and the rows of the others."""
+        rows, unknown = round(self.tally.rows), round(self.tally.overflow_rows)
+        return {"start_us": self.tally.start_us, "rows": rows, "groups": len(self.tally.keys), "pooled_rows": unknown}
 
 
 class PaneBook:
@@ -64,9 +98,58 @@ class PaneBook:
         self._closed_until_us: int | None = None
 
     @property
+    def oldest_open_us(self) -> int | None:
+        """Panes that end by this time hardly get rows any more, watermark or not; `None` before there is a row."""
+        return None if self._newest_us is None else self._newest_us - _OPEN_PANES * self._pane_us
+
+    @property
     def tallies(self) -> tuple[WindowTally, ...]:
         """What is known of the open panes, the oldest first."""
         return tuple(self._open[start] for start in sorted(self._open))
+
+    def learn(self, seen: KeptGroups, setting: GroupDrop | None) -> None:
+        """Add what the rows kept in a micro-batch say about all of its rows: each stands for its weight.
+
+        A group's count is then an estimate that is unbiased, and exact while the group is kept whole and others are not.
+        Rows that the report does not list by group count as rows of the newest pane whose groups are not known. While
+        everything is kept, the report is of a sample; a group of which that holds one row is not known either: as
+        many rows as there are of such groups are to be expected of groups that the sample missed.
+
+        Parameters
+        ----------
+        seen
+            The report.
+        setting
+            What the batch ran under; `None` if it found no plan.
+
+        Examples
+        --------
+        >>> from jettison.concept.keys import packed
+        >>> book = PaneBook(pane_us=100)
+        >>> keys = tuple(packed([640, 128], [0, 0]).tolist())
+        >>> book.learn(KeptGroups(keys, (5, 3), 8, 50), GroupDrop(0.5, 100, (0,), (1.0,), ((640,),), ((0.1,),)))
+        >>> book.tallies[0].keys.tolist(), book.tallies[0].seen.tolist()
+        ([128, 640], [3.0, 50.0])
+        """
+        newest_pane = seen.newest_us // self._pane_us
+        keys, kept = np.asarray(seen.keys, np.int64), np.asarray(seen.kept, float)
+        sampled = setting is None or setting.keeps_everything
+        if sampled:
+            keys, kept = keys[kept > 1.0], kept[kept > 1.0]
+        groups, panes = unpacked(keys, newest_pane)
+        starts = panes * self._pane_us
+        share = np.full(len(kept), IDLE_SAMPLE) if setting is None or sampled else keep_shares(setting, starts, groups)
+        newest = newest_pane * self._pane_us
+        rest = max(seen.rows - float(kept.sum()), 0.0)
+        rest_share = IDLE_SAMPLE if setting is None or sampled else other_share(setting, newest)
+        self.add(
+            starts,
+            groups,
+            _inflated(kept, share),
+            newest_us=seen.newest_us,
+            setting=setting,
+            unlisted={newest: float(_inflated(np.array([rest]), np.array([rest_share]))[0])} if rest else None,
+        )
 
     def add(
         self,
@@ -130,3 +213,8 @@ class PaneBook:
     def _progress(self, start_us: int) -> float:
         newest = start_us if self._newest_us is None else self._newest_us
         return float(np.clip((newest - start_us) / self._pane_us, _LEAST_PROGRESS, 1.0))
+
+
+def _inflated(kept: Floats, share: Floats) -> Floats:
+    """Rows seen from rows kept; a row that had no chance to be kept (it was protected) stands for itself."""
+    return np.divide(kept, share, out=kept.copy(), where=share > 0)

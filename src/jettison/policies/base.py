@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from jettison.concept.book import PaneBook
 from jettison.plan import DropPlan
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, Stats
@@ -67,4 +68,13 @@ class LearnsFromCounts(Protocol):
 
     def learn_counts(self, stats: Stats) -> None:
         """Take note of a batch whose counts are exact; plans made from now on may differ."""
+        ...
+
+
+@runtime_checkable
+class CountsGroups(Protocol):
+    """A policy that plans by group: it needs to know which groups the open windows hold."""
+
+    def book(self) -> PaneBook:
+        """An empty book for the groups of one drop point."""
         ...

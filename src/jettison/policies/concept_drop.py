@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jettison.concept.allocation import MIN_ROWS, RULES
+from jettison.concept.book import PaneBook
 from jettison.concept.concepts import Accuracy
 from jettison.concept.promises import Settlement, expected_error, settle
 from jettison.concept.strict import WindowRates, strict_rates
@@ -23,7 +24,7 @@ _LEAST_LEFT = 1.0 / 60.0  # of a pane that is over, late rows still come: as man
 
 @dataclass(frozen=True, slots=True)
 class ConceptDrop:
-    """Thin large groups and spare small ones, by what each window's own rows say about their groups.
+    r"""Thin large groups and spare small ones, by what each window's own rows say about their groups.
 
     In expectation no more rows are processed than the budget allows, batch by batch. Within it, a group that the
     window has not shown before is kept whole, and no group is thinned below `min_rows` a pane while the budget has that
@@ -35,9 +36,10 @@ class ConceptDrop:
     Parameters
     ----------
     group
-        Column or columns that the query groups by.
+        Column or columns that the query groups by, or SQL over the rows as they come: what reads the group out of a row
+        without parsing the rest of it, such as `"regexp_extract(value, '\"route\":\"([^\"]*)', 1)"`.
     time
-        Column of the event time.
+        Column of the event time, or SQL for it.
     window
         Length and slide as in Spark's `window`; one duration for windows that do not overlap.
     rows
@@ -46,6 +48,9 @@ class ConceptDrop:
         Relative error of a group's mean that is good enough. Rows beyond it are dropped even when there is time.
     variation
         Coefficient of variation of values within a group, from which the rows for `error` follow.
+    value
+        SQL for the value that the query aggregates. Where given, the rows for `error` follow from the mean and variance
+        of the rows kept, all groups together, as soon as there are some.
     allocation
         How rows are divided among groups: "equal" caps, "proportional", "square_root" or "neyman" (which needs spreads
         and is equal to "proportional" without).
@@ -56,6 +61,10 @@ class ConceptDrop:
     strict
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
         until counts arrive, at the price of about one batch a pane that exceeds the budget.
+    exact_counts
+        Dropped rows stay in the stream, so that the query counts them: of a dropped row only the columns of `group` and
+        `time` are left, everything else is null, `jt_weight` too. Every group then appears in the answer, with its exact
+        count, whatever the budget. A dropped row costs more than one that is gone.
 
     Examples
     --------
@@ -86,10 +95,12 @@ class ConceptDrop:
     error: float | None = None
     confidence: float = 0.95
     variation: float = 1.0
+    value: str | None = None
     allocation: str = "equal"
     min_rows: float = MIN_ROWS
     max_groups: int = 1500
     strict: bool = False
+    exact_counts: bool = False
 
     def __post_init__(self) -> None:
         if not self.group:
@@ -122,6 +133,10 @@ class ConceptDrop:
         slide = self.window[1] if isinstance(self.window, tuple) else self.window
         return round(seconds(slide, name="window") * 1e6)
 
+    def book(self) -> PaneBook:
+        """An empty book for the groups of one drop point."""
+        return PaneBook(self.pane_us)
+
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give each drop point the shares that spend the budget best, by the groups of its open windows."""
         remarks: list[str] = []
@@ -138,7 +153,8 @@ class ConceptDrop:
         if share >= 1.0 and self.rows is None and self.error is None:
             return GroupDrop(late_factor=timed[0], late_after_s=timed[1])
         known = [tally for tally in point.windows if tally.progress > 0.0 and tally.rows > 0.0]
-        rates = [self._rates(tally, share, self.max_groups // len(known), name, remarks) for tally in known]
+        variation = self.variation if point.variation is None else point.variation
+        rates = [self._rates(tally, share, self.max_groups // len(known), name, remarks, variation) for tally in known]
         new = 1.0 if self.strict else self._new_share(share, known)
         return GroupDrop(
             keep_fraction=_expected_share(rates, share if self.strict else new),
@@ -152,10 +168,12 @@ class ConceptDrop:
             late_after_s=timed[1],
         )
 
-    def _rates(self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str]) -> WindowRates:
+    def _rates(
+        self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str], variation: float
+    ) -> WindowRates:
         left = max(1.0 - tally.progress, _LEAST_LEFT)
         rows_left = tally.rows * left / tally.progress
-        settled = self._settled(tally, share, rows_left)
+        settled = self._settled(tally, share, rows_left, variation)
         rates = strict_rates(
             tally,
             settled.allowed,
@@ -170,11 +188,11 @@ class ConceptDrop:
         if settled.binding == "rows":
             remarks.append(f"the row budget of {self.rows:,} a window binds at {name}")
         if settled.enough_rows is not None and self.error is not None and rates.cap < settled.enough_rows * (1 - 1e-9):
-            expected = expected_error(rates.cap, Accuracy(self.error, self.confidence), self.variation)
+            expected = expected_error(rates.cap, Accuracy(self.error, self.confidence), variation)
             remarks.append(f"an error of {expected:.2g} instead of {self.error:g} is to be expected at {name}")
         return rates
 
-    def _settled(self, tally: WindowTally, share: float, rows_left: float) -> Settlement:
+    def _settled(self, tally: WindowTally, share: float, rows_left: float, variation: float) -> Settlement:
         panes = self.window_us // self.pane_us
         return settle(
             latency_share=share,
@@ -182,7 +200,7 @@ class ConceptDrop:
             row_budget_left=None if self.rows is None else self.rows / panes - tally.kept,
             # A window's rows of a group come in as many panes.
             accuracy=None if self.error is None else Accuracy(self.error * panes**0.5, self.confidence),
-            variation=self.variation,
+            variation=variation,
         )
 
     def _new_share(self, share: float, known: Sequence[WindowTally]) -> float:

@@ -7,15 +7,18 @@ here: fail open, protected rows, the dry run, and counting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
-from jettison.spark.mechanisms.base import WithHelpers
+from jettison.spark.mechanisms.base import Empties, Learns, WithHelpers
 
 WEIGHT = "jt_weight"
 PLAN = "jt_plan"
+_KEEP = "jt_keep"
 _RECENT = "jt_recent"
 RECENT_US = 1_000_000
 """Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
@@ -42,16 +45,47 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         weight = F.col(WEIGHT) * weight
     if point.dry_run:
         unweighted = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep).withColumn(WEIGHT, unweighted).drop(*passing)
+        return _observe_both(seen, point, keep, mechanism).withColumn(WEIGHT, unweighted).drop(*passing)
+    if isinstance(mechanism, Empties) and mechanism.stays:
+        return _emptied(seen, rows.columns, point, mechanism, keep, weight)
     if point.observed:
-        return _observe_both(seen, point, keep).where(keep).withColumn(WEIGHT, weight).drop(*passing)
+        return _observe_both(seen, point, keep, mechanism).where(keep).withColumn(WEIGHT, weight).drop(*passing)
     kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight)
-    if point.arrival is None:
+    counts = _learned(mechanism, F.lit(True))
+    if point.arrival is None and not counts:
         return kept.drop(*passing)
+    if point.arrival is not None:
+        kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT)))
+        counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
     # The plan is dropped before the rows are observed, because there every column is copied.
-    kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT))).drop(*passing)
-    counts = [F.count(F.lit(1)).alias("kept"), F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
-    return kept.observe(point.metric, *counts).drop(_RECENT)
+    learned_from = mechanism.learns_from if isinstance(mechanism, Learns) else ()
+    copied = kept.drop(*(name for name in passing if name not in learned_from))
+    return copied.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(_RECENT, *learned_from)
+
+
+def _emptied(
+    seen: DataFrame, columns: Sequence[str], point: DropPoint, mechanism: Mechanism, keep: Column, weight: Column
+) -> DataFrame:
+    """All rows, the dropped ones without weight and without the values of all columns but those that stay.
+
+    They are emptied before they are observed, because there every column is copied.
+    """
+    stays = {*(mechanism.stays if isinstance(mechanism, Empties) else ()), point.arrival}
+    learned_from = mechanism.learns_from if isinstance(mechanism, Learns) else ()
+    kept = F.col(_KEEP)
+    values = [
+        F.col(f"`{name}`") if name in stays else F.when(kept, F.col(f"`{name}`")).alias(name)
+        for name in columns
+        if name != WEIGHT
+    ]
+    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(kept).alias("kept"), *_learned(mechanism, kept)]
+    helpers = [kept, *map(F.col, learned_from)]
+    if point.arrival is not None:
+        helpers.append(_recent(point.arrival, F.lit(1.0)).alias(_RECENT))
+        counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
+    decided = seen.withColumn(_KEEP, computed_once(keep))
+    emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
+    return emptied.observe(point.metric, *counts).drop(_KEEP, _RECENT, *learned_from)
 
 
 def computed_once(column: Column) -> Column:
@@ -63,11 +97,16 @@ def computed_once(column: Column) -> Column:
     return F.when(F.spark_partition_id() >= 0, column)
 
 
-def _observe_both(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:
-    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept")]
+def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, mechanism: Mechanism) -> DataFrame:
+    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *_learned(mechanism, keep)]
     if point.arrival:
         counts += [F.sum(_recent(point.arrival, F.lit(1.0))).alias("recent"), *_arrivals(point.arrival)]
     return rows.observe(point.metric, *counts)
+
+
+def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
+    wanted = mechanism.learned(keep) if isinstance(mechanism, Learns) else {}
+    return [column.alias(name) for name, column in wanted.items()]
 
 
 # Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from jettison.concept.book import KeptGroups
 from jettison.pilot import BatchReport, Pilot
 from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
@@ -102,7 +103,16 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         newest_arrival_s=max(newest) / 1e6 if newest else None,
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
         event_times=_event_times(progress.eventTime or {}),
+        groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
     )
+
+
+def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
+    """The largest groups among the rows kept, where a mechanism observes groups."""
+    keys, kept = zip(*row["groups"], strict=True) if row["groups"] else ((), ())
+    mean, deviation = row.get("value_mean"), row.get("value_deviation")
+    variation = abs(deviation / mean) if mean and deviation is not None else None
+    return KeptGroups(keys, kept, row["grouped"], row["groups_until_us"], variation)
 
 
 def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> float | None:

@@ -26,7 +26,8 @@ from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import PLAN, guarded
 from jettison.spark.listener import ProgressListener
-from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
+from jettison.spark.mechanisms import GroupMechanism, Mechanism, WindowMechanism, mechanism_for
+from jettison.spark.mechanisms.base import Empties
 from jettison.spark.metrics import FilterCounts
 from jettison.status import Status
 from jettison.storage import Folder
@@ -129,19 +130,22 @@ class Shedder:
             raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
         validate.streaming(rows)
         validate.no_reserved_column(rows, PLAN)
+        mechanism = mechanism_for(self.policy)
+        emptied = isinstance(mechanism, Empties) and bool(mechanism.stays)
         point = DropPoint(
             name=self._new_name(name),
             id=validate.identity(rows, id),
             arrival=None if arrival is None else validate.timestamp(rows, arrival),
             protect=None if protect is None else validate.predicate(rows, protect),
             dry_run=self._dry_run,
-            observed=self._dry_run or not self._counts_by_metrics(rows.sparkSession),
+            observed=self._dry_run or emptied or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
         )
         self._connect(rows.sparkSession)
-        mechanism = mechanism_for(self.policy)
         if isinstance(mechanism, WindowMechanism):
             mechanism.check(rows, point)
+        if isinstance(mechanism, GroupMechanism):
+            mechanism.check(rows)
         if self._together is None:
             plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
         else:

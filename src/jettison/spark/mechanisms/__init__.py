@@ -2,18 +2,26 @@
 
 from functools import singledispatch
 
-from jettison.errors import Unsupported, explain
 from jettison.policies import ConceptDrop, Policy
 from jettison.policies.network_drop import NetworkDrop
 from jettison.policies.sifter import Sifter
 from jettison.policies.window_drop import WindowDrop
 from jettison.spark.mechanisms.base import Mechanism
+from jettison.spark.mechanisms.group_drop import GroupMechanism
 from jettison.spark.mechanisms.random_drop import RandomMechanism
 from jettison.spark.mechanisms.range_drop import RangeMechanism, network_mechanism
 from jettison.spark.mechanisms.region_drop import RegionMechanism
 from jettison.spark.mechanisms.window_marks import WindowMechanism
 
-__all__ = ["Mechanism", "RandomMechanism", "RangeMechanism", "RegionMechanism", "WindowMechanism", "mechanism_for"]
+__all__ = [
+    "GroupMechanism",
+    "Mechanism",
+    "RandomMechanism",
+    "RangeMechanism",
+    "RegionMechanism",
+    "WindowMechanism",
+    "mechanism_for",
+]
 
 
 @singledispatch
@@ -22,14 +30,7 @@ def mechanism_for(policy: Policy) -> Mechanism:
     return RandomMechanism()
 
 
-@mechanism_for.register
-def _by_group(policy: ConceptDrop) -> Mechanism:
-    # Read as random drops, its plans would silently thin all groups alike.
-    raise Unsupported(
-        explain("a policy that the Spark guard can execute", "ConceptDrop", hint="use UniformDrop on Spark")
-    )
-
-
+mechanism_for.register(ConceptDrop, GroupMechanism)
 mechanism_for.register(NetworkDrop, network_mechanism)
 mechanism_for.register(Sifter, lambda policy: RegionMechanism(policy.queries.space))
 mechanism_for.register(WindowDrop, WindowMechanism)

@@ -43,3 +43,23 @@ class WithHelpers(Protocol):
     def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
         """Helper columns, step by step: a step may use the columns of those before it. They are dropped again."""
         ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A mechanism that wants to know something of the rows that were kept, so that the next plan can be better."""
+
+    learns_from: Sequence[str]
+    """Helper columns that it looks at."""
+
+    def learned(self, keep: Column) -> Mapping[str, Column]:
+        """Aggregates over the rows for which `keep` is true, observed once a micro-batch."""
+        ...
+
+
+@runtime_checkable
+class Empties(Protocol):
+    """A mechanism that can leave dropped rows in the stream without what they carry, so that they are still counted."""
+
+    stays: Sequence[str]
+    """Columns that dropped rows keep; none where dropped rows go."""

@@ -1,0 +1,223 @@
+"""What group drops save on Spark: a grouped mean with parsing and an exact grouped median, at 3 % of the rows."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.group import GroupedData
+from pyspark.sql.streaming.query import StreamingQuery
+
+import jettison as jt
+from jettison.bench.result import Result
+from jettison.bench.streams import KeepShare, task_cpu_s, to_end
+from jettison.reproduce.concept.live import at_share
+
+_SCHEMA = "offset BIGINT, time TIMESTAMP, value STRING"
+_RIDE = "ride_id STRING, route STRING, distance_km DOUBLE, tip DOUBLE, payment STRING, passengers INT, fare DOUBLE"
+ROUTE = """substring_index(substring_index(value, '"route":"', -1), '"', 1)"""
+"""Reads the group out of a row by two searches for bytes."""
+KEEP = 0.03
+WINDOW = "10 minutes"
+ROWS_PER_BATCH = 800_000
+BATCHES = 5
+GROUPS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a query took after its first batch, which compiles: task CPU, time of each batch, rows kept, state's bytes."""
+
+    cpu_s: float
+    batch_s: list[float]
+    kept_share: float
+    state_bytes: int
+
+
+def concept(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Both queries: plain, and shed to the same share at random and by group."""
+    land(spark, folder / "in", rows_per_batch=ROWS_PER_BATCH, batches=BATCHES)
+    results = []
+    for name, query, better in (("grouped mean", mean, 2.25), ("exact grouped median", median, 3.0)):
+        runs = measure(spark, folder, variants(spark, folder / "in", query), repetitions)
+        results += judged(name, runs, better)
+    return results
+
+
+def land(spark: SparkSession, folder: Path, *, rows_per_batch: int, batches: int) -> None:
+    """Records in the shape of Kafka's, their value a ride as JSON; routes by Zipf's law, one file a batch."""
+    rows = rows_per_batch * batches
+    uniform = (F.pmod(F.xxhash64("id", F.lit(1)), F.lit(1_000_000)) + 0.5) / 1e6
+    route = F.floor(F.exp(uniform * F.log(F.lit(float(GROUPS + 1)))) - 1).cast("int")  # about 1 / rank
+    number: Callable[[int, int], Column] = lambda seed, most: F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(most)) / 100  # noqa: E731
+    ride = F.format_string(
+        '{"ride_id":"%016x","route":"r%05d","distance_km":%.2f,"tip":%.2f,"payment":"card","passengers":%d,"fare":%.2f}',
+        F.xxhash64("id", F.lit(5)),
+        route,
+        number(2, 2000),
+        number(3, 900),
+        F.pmod("id", F.lit(4)),
+        number(4, 6000) + route % 10,
+    )
+    # A window holds several batches, so that groups are known before it ends.
+    time = F.timestamp_micros(F.col("id") * (600 * 1_000_000 // (3 * rows_per_batch)))
+    numbered = spark.range(0, rows, 1, batches)
+    numbered.select(F.col("id").alias("offset"), time.alias("time"), ride.alias("value")).write.parquet(str(folder))
+
+
+Query = Callable[[DataFrame, str], DataFrame]
+Started = tuple[Callable[[], StreamingQuery], jt.Shedder | None]
+Variants = Mapping[str, Callable[[Path], Started]]
+
+
+def mean(rows: DataFrame, kind: str) -> DataFrame:
+    """Mean fare by route and window: Spark's own for all rows, with bounds where rows were dropped."""
+    value = F.avg("fare") if kind == "plain" else jt.avg("fare")
+    counted = [F.count(F.lit(1)).alias("rows")] if kind == "emptied" else []
+    return _grouped(rows, kind).agg(value.alias("fare"), *counted)
+
+
+def median(rows: DataFrame, kind: str) -> DataFrame:
+    """Median fare by route and window; the rows of a group and window have one weight but for the first of a pane."""
+    counted = [F.count(F.lit(1)).alias("rows")] if kind == "emptied" else []
+    return _grouped(rows, kind).agg(F.percentile("fare", 0.5).alias("fare"), *counted)
+
+
+def _grouped(rows: DataFrame, kind: str) -> GroupedData:
+    carried = ["time"] if kind == "plain" else ["time", "jt_weight"]
+    ride = F.from_json("value", _RIDE)
+    if kind == "emptied":
+        parsed = rows.select(*carried, "route", ride["fare"].alias("fare"))
+    else:
+        parsed = rows.select(*carried, ride.alias("ride")).select(*carried, "ride.*")
+    return parsed.withWatermark("time", "1 minute").groupBy(F.window("time", WINDOW), "route")
+
+
+def variants(spark: SparkSession, folder: Path, query: Query) -> Variants:
+    """The query plain, at random, and by group with dropped rows gone or emptied and counted."""
+
+    def source() -> DataFrame:
+        return spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+    def run(rows: DataFrame, kind: str, checkpoint: Path, shedder: jt.Shedder | None) -> Callable[[], StreamingQuery]:
+        writer = query(rows, kind).writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        return to_end(writer if shedder else writer.option("checkpointLocation", str(checkpoint)), shedder)
+
+    def plain(checkpoint: Path) -> Started:
+        return run(source(), "plain", checkpoint, None), None
+
+    def shed(
+        policy: Callable[[], jt.Policy], kind: str
+    ) -> Callable[[Path], tuple[Callable[[], StreamingQuery], jt.Shedder]]:
+        def variant(checkpoint: Path) -> tuple[Callable[[], StreamingQuery], jt.Shedder]:
+            shedder = jt.Shedder(latency="1 hour", checkpoint=checkpoint, policy=policy())
+            rows = source().withColumn("route", F.expr(ROUTE)) if kind == "emptied" else source()
+            return run(shedder.guard(rows, id="offset"), kind, checkpoint, shedder), shedder
+
+        return variant
+
+    def by_group(group: str, *, exact_counts: bool) -> Callable[[], jt.Policy]:
+        return lambda: at_share(KEEP, group=group, time="time", window=WINDOW, exact_counts=exact_counts)
+
+    return {
+        "plain": plain,
+        "uniform": shed(lambda: KeepShare(KEEP), "dropped"),
+        "by group": shed(by_group(ROUTE, exact_counts=False), "dropped"),
+        "by group, counted": shed(by_group("route", exact_counts=True), "emptied"),
+    }
+
+
+def measure(spark: SparkSession, folder: Path, kinds: Variants, repetitions: int) -> dict[str, list[Run]]:
+    """Run all kinds in turn, the order reversed every other time, after one warm-up of each."""
+    runs: dict[str, list[Run]] = {name: [] for name in kinds}
+    for repetition in range(repetitions + 1):
+        for name in list(kinds)[:: 1 if repetition % 2 else -1]:
+            checkpoint = folder / f"checkpoint-{name.replace(', ', '-').replace(' ', '-')}-{repetition}-{len(runs)}"
+            start, shedder = kinds[name](checkpoint)
+            before = task_cpu_s(spark)
+            progress = [p for p in start().recentProgress if p.numInputRows]
+            cpu_s = task_cpu_s(spark) - before
+            totals = shedder.ledger.totals() if shedder else None
+            if repetition > 0:
+                runs[name].append(
+                    Run(
+                        cpu_s=cpu_s,
+                        batch_s=[p.durationMs["triggerExecution"] / 1e3 for p in progress[1:]],
+                        kept_share=totals.kept / totals.seen if totals else 1.0,
+                        state_bytes=max(p.stateOperators[0].memoryUsedBytes for p in progress),
+                    )
+                )
+    return runs
+
+
+def judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Result]:
+    """Each kind against plain: task CPU, the slowest batches and state; and by group against at random."""
+    results = []
+    cpu = {kind: [run.cpu_s for run in of_kind] for kind, of_kind in runs.items()}
+    slow = {kind: _high([batch for run in of_kind for batch in run.batch_s]) for kind, of_kind in runs.items()}
+    state = {kind: statistics.median(run.state_bytes for run in of_kind) for kind, of_kind in runs.items()}
+    for kind in list(runs)[1:]:
+        config = {
+            "kept_share": round(statistics.mean(run.kept_share for run in runs[kind]), 4),
+            "rows_per_batch": ROWS_PER_BATCH,
+            "batches": BATCHES,
+            "groups": GROUPS,
+            "repetitions": len(runs[kind]),
+            "ratio": "plain over shed",
+        }
+        bar = better if kind.startswith("by group") else None
+        ratios = [a / b for a, b in zip(cpu["plain"], cpu[kind], strict=True)]
+        results += [
+            Result(
+                f"{name}, {kind}: task CPU",
+                statistics.median(cpu[kind]),
+                "s",
+                statistics.median(cpu["plain"]),
+                statistics.median(ratios),
+                at_least=bar,
+                config=config,
+            ),
+            Result(
+                f"{name}, {kind}: 95th percentile of batch times",
+                slow[kind],
+                "s",
+                slow["plain"],
+                slow["plain"] / slow[kind],
+                at_least=bar,
+                config=config,
+            ),
+        ]
+        if kind.startswith("by group"):
+            beside = [a / b for a, b in zip(cpu[kind], cpu["uniform"], strict=True)]
+            more = {**config, "ratio": "by group over uniform"}
+            results.append(
+                Result(
+                    f"{name}, {kind}: task CPU against uniform",
+                    statistics.median(cpu[kind]),
+                    "s",
+                    statistics.median(cpu["uniform"]),
+                    statistics.median(beside),
+                    at_most=1.5,
+                    config=more,
+                )
+            )
+            results.append(
+                Result(
+                    f"{name}, {kind}: memory of the state",
+                    state[kind],
+                    "bytes",
+                    state["plain"],
+                    state[kind] / state["plain"],
+                    at_most=1.0,
+                    config={**config, "ratio": "shed over plain"},
+                )
+            )
+    return results
+
+
+def _high(values: list[float]) -> float:
+    return statistics.quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
