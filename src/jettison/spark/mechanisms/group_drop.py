@@ -22,7 +22,7 @@ from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.mechanisms.random_drop import threshold, weight
 from jettison.spark.mechanisms.window_marks import floor_divided
 
-_TIME, _PANE, _KEY, _SLOT = "jt_time", "jt_pane", "jt_key", "jt_slot"
+_TIME, _PANE, _KEY, _START, _SLOT = "jt_time", "jt_pane", "jt_key", "jt_start", "jt_slot"
 _KEYS, _STARTS, _PANES, _THRESHOLDS = "jt_keys", "jt_starts", "jt_panes", "jt_thresholds"
 MOST_LISTED, MOST_TRACKED = 2_000, 8_000
 """Groups of a micro-batch that are reported, and those that are counted to find them."""
@@ -96,8 +96,9 @@ class GroupMechanism:
         group = F.xxhash64(*[F.expr(text) for text in self._groups])
         key = F.when(F.col(_PANE).isNotNull(), _key(group, F.col(_PANE)))
         arrays = {_KEYS: table["keys"], _STARTS: table["starts"], _PANES: table["panes"]}
+        start = {_START: F.get(F.col(_STARTS), _bucket(F.col(_KEY), table["shift"], table["half"]))}
         found = {_SLOT: _slot(table), _THRESHOLDS: table["thresholds"]}
-        return [{_TIME: time}, {_PANE: pane}, {_KEY: key, **arrays}, found]
+        return [{_TIME: time}, {_PANE: pane}, {_KEY: key, **arrays}, start, found]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         """Compare the row's hash with the threshold of its group and pane."""
@@ -204,8 +205,7 @@ def _power_of_two(exponent: Column) -> Column:
 
 def _slot(table: Column) -> Column:
     """Where thresholds and weights of the row stand. Null without a plan."""
-    key, pane = F.col(_KEY), F.col(_PANE)
-    start = F.get(F.col(_STARTS), _bucket(key, table["shift"], table["half"]))
+    key, pane, start = F.col(_KEY), F.col(_PANE), F.col(_START)
     residue = _residue(pane).cast("int")
     found = F.when(F.get(F.col(_KEYS), start) == key, start)
     for probe in range(1, _PROBES):
