@@ -75,8 +75,8 @@ Variants = Mapping[str, Callable[[Path], Started]]
 
 
 def mean(rows: DataFrame, kind: str) -> DataFrame:
-    """Mean fare by route and window: Spark's own for all rows, with bounds where rows were dropped."""
-    value = F.avg("fare") if kind == "plain" else jt.avg("fare")
+    """Mean fare by route and window: Spark's own over all rows, the weighted one (without bounds) over kept ones."""
+    value = F.avg("fare") if kind == "plain" else F.try_divide(F.sum(F.expr("jt_weight * fare")), F.sum("jt_weight"))
     counted = [F.count(F.lit(1)).alias("rows")] if kind == "emptied" else []
     return _grouped(rows, kind).agg(value.alias("fare"), *counted)
 

@@ -54,12 +54,23 @@ class JoinRates:
         )
 
 
-def join_rates(concept: JoinConcept, allowed: float, *, max_named: int = 1500) -> JoinRates:
+def join_rates(concept: JoinConcept, allowed: float, *, max_named: int = 1500, unknown: float = 0.0) -> JoinRates:
     """Divide `allowed` rows of both sides so that the variance of the join's count is smallest.
 
     With l and r rows of a key, j = l r results and shares p and q, the variance is about j^2 (1/(p l) + 1/(q r)) for a
     heavy key, whose best kept rows are hence proportional to j on both sides; and j^2 / share for a light one. One
     multiplier joins all of them; it is found by bisection, and the rows expected never exceed `allowed`.
+
+    Parameters
+    ----------
+    concept
+        Rows of each key on either side.
+    allowed
+        Rows that may be kept of both sides together.
+    max_named
+        Most heavy keys that the plan has room for.
+    unknown
+        Rows of keys that the concept does not name; they count as light ones.
 
     Examples
     --------
@@ -71,7 +82,7 @@ def join_rates(concept: JoinConcept, allowed: float, *, max_named: int = 1500) -
     """
     keys, matches = concept.keys, concept.matches
     left, right = concept.left.rows_of(keys), concept.right.rows_of(keys)
-    total = float(concept.left.rows.sum() + concept.right.rows.sum())
+    total = float(concept.left.rows.sum() + concept.right.rows.sum()) + unknown
     if total <= allowed or total <= 0:
         return JoinRates(keys[:0], np.empty(0), np.empty(0), 1.0)
     heavy = is_heavy(left, right, max(allowed, 0.0) / total)

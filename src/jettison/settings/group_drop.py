@@ -45,6 +45,9 @@ class GroupDrop:
     late_factor, late_after_s
         Rows older than `late_after_s` when their batch starts are kept at this factor of their share. `None` treats
         them like all others.
+    whole
+        Rows of groups that are not named are decided by a hash of their group and not of their own: they are kept or dropped
+        together, and alike at all drop points. For joins, where the group is the join key.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class GroupDrop:
     new_keep_fraction: float = 1.0
     late_factor: float | None = None
     late_after_s: float | None = None
+    whole: bool = False
 
     kind: ClassVar[str] = "group"
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
-from jettison.spark.mechanisms.base import Empties, Learns, WithHelpers
+from jettison.spark.mechanisms.base import Empties, Learns, Marks, WithHelpers
 
 WEIGHT = "jt_weight"
 PLAN = "jt_plan"
@@ -43,14 +43,15 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         keep, weight = keep | protected, F.when(protected, F.lit(1.0)).otherwise(weight)
     if WEIGHT in rows.columns:  # weights multiply along a path
         weight = F.col(WEIGHT) * weight
+    added = {WEIGHT: weight, **(mechanism.marks(F.col(PLAN)) if isinstance(mechanism, Marks) else {})}
     if point.dry_run:
-        unweighted = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep, mechanism).withColumn(WEIGHT, unweighted).drop(*passing)
+        added[WEIGHT] = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
+        return _observe_both(seen, point, keep, mechanism).withColumns(added).drop(*passing)
     if isinstance(mechanism, Empties) and mechanism.stays:
         return _emptied(seen, rows.columns, point, mechanism, keep, weight)
     if point.observed:
-        return _observe_both(seen, point, keep, mechanism).where(keep).withColumn(WEIGHT, weight).drop(*passing)
-    kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight)
+        return _observe_both(seen, point, keep, mechanism).where(keep).withColumns(added).drop(*passing)
+    kept = _marked_kept(seen, point, keep).withColumns(added)
     counts = _learned(mechanism, F.lit(True))
     if point.arrival is None and not counts:
         return kept.drop(*passing)

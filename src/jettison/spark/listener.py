@@ -109,7 +109,8 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
 
 def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
     """The largest groups among the rows kept, where a mechanism observes groups."""
-    keys, kept = zip(*row["groups"], strict=True) if row["groups"] else ((), ())
+    listed = [(key, kept) for key, kept in row["groups"] or () if key is not None]
+    keys, kept = zip(*listed, strict=True) if listed else ((), ())
     mean, deviation = row.get("value_mean"), row.get("value_deviation")
     variation = abs(deviation / mean) if mean and deviation is not None else None
     return KeptGroups(keys, kept, row["grouped"], row["groups_until_us"], variation)

@@ -63,3 +63,12 @@ class Empties(Protocol):
 
     stays: Sequence[str]
     """Columns that dropped rows keep; none where dropped rows go."""
+
+
+@runtime_checkable
+class Marks(Protocol):
+    """A mechanism that tells more of a kept row than its weight."""
+
+    def marks(self, plan: Column) -> Mapping[str, Column]:
+        """Columns that kept rows get beside their weight; without a valid plan they must not be null."""
+        ...

@@ -17,12 +17,13 @@ from jettison.concept.book import IDLE_SAMPLE
 from jettison.concept.keys import PANE_BITS, PANES
 from jettison.errors import InvalidSetting, explain
 from jettison.policies.concept_drop import ConceptDrop
+from jettison.policies.join_drop import JoinDrop
 from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.mechanisms.random_drop import threshold, weight
 from jettison.spark.mechanisms.window_marks import floor_divided
 
-_TIME, _PANE, _KEY, _START, _SLOT = "jt_time", "jt_pane", "jt_key", "jt_start", "jt_slot"
+_TIME, _PANE, KEY, _START, SLOT = "jt_time", "jt_pane", "jt_key", "jt_start", "jt_slot"
 _KEYS, _STARTS, _PANES, _THRESHOLDS = "jt_keys", "jt_starts", "jt_panes", "jt_thresholds"
 MOST_LISTED, MOST_TRACKED = 2_000, 8_000
 """Groups of a micro-batch that are reported, and those that are counted to find them."""
@@ -46,9 +47,9 @@ class GroupMechanism:
         "keeps: array<array<double>>, new_keep_fraction: double, late_factor: double, late_after_s: double>"
     )
 
-    learns_from = (_KEY, _TIME)
+    learns_from = (KEY, _TIME)
 
-    def __init__(self, policy: ConceptDrop) -> None:
+    def __init__(self, policy: ConceptDrop | JoinDrop) -> None:
         self._groups, self._time, self._pane_us = policy.columns, policy.time, policy.pane_us
         self._value = policy.value
         self.stays = (*policy.columns, policy.time) if policy.exact_counts else ()
@@ -96,22 +97,26 @@ class GroupMechanism:
         group = F.xxhash64(*[F.expr(text) for text in self._groups])
         key = F.when(F.col(_PANE).isNotNull(), _key(group, F.col(_PANE)))
         arrays = {_KEYS: table["keys"], _STARTS: table["starts"], _PANES: table["panes"]}
-        start = {_START: F.get(F.col(_STARTS), _bucket(F.col(_KEY), table["shift"], table["half"]))}
-        found = {_SLOT: _slot(table), _THRESHOLDS: table["thresholds"]}
-        return [{_TIME: time}, {_PANE: pane}, {_KEY: key, **arrays}, start, found]
+        start = {_START: F.get(F.col(_STARTS), _bucket(F.col(KEY), table["shift"], table["half"]))}
+        found = {SLOT: _slot(table), _THRESHOLDS: table["thresholds"]}
+        return [{_TIME: time}, {_PANE: pane}, {KEY: key, **arrays}, start, found]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         """Compare the row's hash with the threshold of its group and pane."""
-        table, slot = plan["table"], F.col(_SLOT)
+        table, slot = plan["table"], F.col(SLOT)
         if point.arrival:
             late = F.unix_micros(rows[point.arrival].cast("timestamp")) < plan["late_before_us"]
             slot = slot + F.when(late, table["late"]).otherwise(F.lit(0))
-        keep = table["everything"] | (identity_hash(rows, point) <= F.get(F.col(_THRESHOLDS), slot))
+        keep = table["everything"] | (self._hash(rows, point, table) <= F.get(F.col(_THRESHOLDS), slot))
         return keep, F.when(~table["everything"], F.get(table["weights"], slot))
+
+    def _hash(self, rows: DataFrame, point: DropPoint, table: Column) -> Column:
+        """What is compared with the threshold."""
+        return identity_hash(rows, point)
 
     def learned(self, keep: Column) -> dict[str, Column]:
         """The groups with the most rows among those kept, the latest time, and how the values vary."""
-        key = F.when(keep, F.col(_KEY))
+        key = F.when(keep, F.col(KEY))
         found = {
             "groups": F.call_function("approx_top_k", key, F.lit(MOST_LISTED), F.lit(MOST_TRACKED)),
             "grouped": F.count(key),
@@ -205,7 +210,7 @@ def _power_of_two(exponent: Column) -> Column:
 
 def _slot(table: Column) -> Column:
     """Where thresholds and weights of the row stand. Null without a plan."""
-    key, pane, start = F.col(_KEY), F.col(_PANE), F.col(_START)
+    key, pane, start = F.col(KEY), F.col(_PANE), F.col(_START)
     residue = _residue(pane).cast("int")
     found = F.when(F.get(F.col(_KEYS), start) == key, start)
     for probe in range(1, _PROBES):
