@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -67,6 +69,8 @@ def land(spark: SparkSession, folder: Path, *, rows_per_batch: int, batches: int
     time = F.timestamp_micros(F.col("id") * (600 * 1_000_000 // (3 * rows_per_batch)))
     numbered = spark.range(0, rows, 1, batches)
     numbered.select(F.col("id").alias("offset"), time.alias("time"), ride.alias("value")).write.parquet(str(folder))
+    for place, path in enumerate(sorted(folder.glob("part-*"))):
+        os.utime(path, (1e9 + place, 1e9 + place))  # files are taken in the order of their age
 
 
 Query = Callable[[DataFrame, str], DataFrame]
@@ -136,7 +140,8 @@ def measure(spark: SparkSession, folder: Path, kinds: Variants, repetitions: int
     runs: dict[str, list[Run]] = {name: [] for name in kinds}
     for repetition in range(repetitions + 1):
         for name in list(kinds)[:: 1 if repetition % 2 else -1]:
-            checkpoint = folder / f"checkpoint-{name.replace(', ', '-').replace(' ', '-')}-{repetition}-{len(runs)}"
+            checkpoint = folder / "checkpoint"
+            shutil.rmtree(checkpoint, ignore_errors=True)
             start, shedder = kinds[name](checkpoint)
             before = task_cpu_s(spark)
             progress = [p for p in start().recentProgress if p.numInputRows]

@@ -46,8 +46,8 @@ class GroupDrop:
         Rows older than `late_after_s` when their batch starts are kept at this factor of their share. `None` treats
         them like all others.
     whole
-        Rows of groups that are not named are decided by a hash of their group and not of their own: they are kept or dropped
-        together, and alike at all drop points. For joins, where the group is the join key.
+        In panes that are named, rows of groups that are not are decided by a hash of their group and not of their own: they
+        are kept or dropped together, and alike at all drop points. For joins, where the group is the join key.
 
     Examples
     --------

@@ -32,4 +32,5 @@ class JoinMechanism(GroupMechanism):
 
 
 def _is_whole(table: Column) -> Column:
-    return F.col(SLOT) >= table["named"]
+    """Whether a key is light: not named in a pane that is. In a pane of which nothing is known any key may be heavy."""
+    return (F.col(SLOT) >= table["named"]) & (F.col(SLOT) < table["named"] + PANES)
