@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from jettison.concept.book import IDLE_SAMPLE, KeptGroups, PaneBook
 from jettison.concept.keys import PANES, packed
+from jettison.concept.obey import keep_shares
+from jettison.policies import ConceptDrop
 from jettison.settings import GroupDrop
+from jettison.stats import Budget, PointStats, Stats
+
+PANE_S = 600
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5), st.integers(1, 9)), max_size=30)
 
@@ -114,8 +119,30 @@ def test_panes_long_over_need_not_wait_for_the_watermark():
 
 def test_while_everything_is_kept_a_sample_tells_the_large_groups():
     book = PaneBook(100)
-    book.learn(report([1, 2, 3], [0, 0, 0], [50, 1, 1], newest_us=50), GroupDrop())
+    book.learn(report([1, 2, 3, 4], [0, 0, 0, 0], [50, 1, 1, 2], newest_us=50), GroupDrop())
     (pane,) = book.tallies
-    assert (pane.keys // PANES).tolist() == [1]
-    assert pane.seen == pytest.approx(np.array([50 / IDLE_SAMPLE]))
-    assert pane.overflow_rows == pytest.approx(2 / IDLE_SAMPLE)
+    assert (pane.keys // PANES).tolist() == [1, 4]
+    assert pane.seen == pytest.approx(np.array([50, 2]) / IDLE_SAMPLE)
+    assert pane.overflow_rows == pytest.approx(4 / IDLE_SAMPLE)
+
+
+@pytest.mark.parametrize("rows", [30_000, 300_000])
+def test_a_budget_holds_while_groups_are_found_out(rows):
+    """A pane in three batches at 3 %, of which the first is a uniform sample: unknown groups are not all kept whole."""
+    random = np.random.default_rng(1)
+    policy = ConceptDrop(group="route", time="at", window=f"{PANE_S} seconds")
+    size = 1.0 / (1.0 + np.arange(1000))
+    book, setting, kept_rows = policy.book(), GroupDrop(new_keep_fraction=0.03), []
+    for batch in range(6):
+        group = random.choice(1000, rows, p=size / size.sum()) * PANES
+        pane, newest_us = batch // 3, int((batch + 1) * PANE_S * 1e6 / 3) - 1
+        share = keep_shares(setting, np.full(rows, pane * PANE_S * 1_000_000), group)
+        kept = group[random.random(rows) < share]
+        kept_rows.append(len(kept))
+        found, counts = np.unique(kept, return_counts=True)
+        keys = packed(found, np.full(len(found), pane))
+        book.learn(KeptGroups(tuple(keys.tolist()), tuple(counts.tolist()), len(kept), newest_us), setting)
+        seen = Stats(batch, 0.0, 1.0, {"rows": PointStats(rows, len(kept), windows=book.tallies)})
+        setting = policy.plan(seen, Budget(0.03, 0.03, 3600.0, "too many rows")).points["rows"]
+    assert sum(kept_rows) < 1.25 * 0.03 * 6 * rows
+    assert max(kept_rows) < 1.6 * 0.03 * rows

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jettison.concept.distance import ConceptShift, shift
 from jettison.concept.keys import unpacked
-from jettison.concept.obey import keep_shares, other_share
+from jettison.concept.obey import is_named, keep_shares, other_share
 from jettison.concept.tally import MAX_KEYS, WindowTally
 from jettison.settings import GroupDrop
 
@@ -111,9 +111,11 @@ class PaneBook:
         """Add what the rows kept in a micro-batch say about all of its rows: each stands for its weight.
 
         A group's count is then an estimate that is unbiased, and exact while the group is kept whole and others are not.
-        Rows that the report does not list by group count as rows of the newest pane whose groups are not known. While
-        everything is kept, the report is of a sample; a group of which that holds one row is not known either: as
-        many rows as there are of such groups are to be expected of groups that the sample missed.
+        Rows that the report does not list by group count as rows of the newest pane whose groups are not known.
+
+        Where rows come from a sample, because nothing is known of their groups yet or because everything is kept and
+        only some rows are looked at, a group with one row in it is not known either. By Good and Turing such groups and
+        those that the sample missed have as many rows as the groups with one and two rows in the sample seem to have.
 
         Parameters
         ----------
@@ -132,23 +134,27 @@ class PaneBook:
         ([128, 640], [3.0, 50.0])
         """
         newest_pane = seen.newest_us // self._pane_us
-        keys, kept = np.asarray(seen.keys, np.int64), np.asarray(seen.kept, float)
-        sampled = setting is None or setting.keeps_everything
-        if sampled:
-            keys, kept = keys[kept > 1.0], kept[kept > 1.0]
-        groups, panes = unpacked(keys, newest_pane)
-        starts = panes * self._pane_us
-        share = np.full(len(kept), IDLE_SAMPLE) if setting is None or sampled else keep_shares(setting, starts, groups)
+        groups, panes = unpacked(seen.keys, newest_pane)
+        starts, kept = panes * self._pane_us, np.asarray(seen.kept, float)
+        if setting is None or setting.keeps_everything:
+            share, thin, rest_share = np.full(len(kept), IDLE_SAMPLE), np.ones(len(kept), bool), IDLE_SAMPLE
+        else:
+            share = keep_shares(setting, starts, groups)
+            thin = (share < 1.0) & ~is_named(setting, starts, groups)
+            rest_share = other_share(setting, newest_pane * self._pane_us)
+        rows, known = _inflated(kept, share), ~thin | (kept > 1.0)
+        pooled = np.where(thin & (kept <= 2.0), rows, 0.0)
+        unlisted = {start: float(pooled[starts == start].sum()) for start in np.unique(starts).tolist()}
+        rest = _inflated(np.array([max(seen.rows - float(kept.sum()), 0.0)]), np.array([rest_share]))
         newest = newest_pane * self._pane_us
-        rest = max(seen.rows - float(kept.sum()), 0.0)
-        rest_share = IDLE_SAMPLE if setting is None or sampled else other_share(setting, newest)
+        unlisted[newest] = unlisted.get(newest, 0.0) + float(rest[0])
         self.add(
-            starts,
-            groups,
-            _inflated(kept, share),
+            starts[known],
+            groups[known],
+            rows[known],
             newest_us=seen.newest_us,
             setting=setting,
-            unlisted={newest: float(_inflated(np.array([rest]), np.array([rest_share]))[0])} if rest else None,
+            unlisted={start: more for start, more in unlisted.items() if more > 0.0},
         )
 
     def add(
