@@ -40,9 +40,9 @@ class Run:
     state_bytes: int
 
 
-def concept(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+def concept(spark: SparkSession, folder: Path, repetitions: int, *, batches: int = BATCHES) -> list[Result]:
     """Both queries: plain, and shed to the same share at random and by group."""
-    land(spark, folder / "in", rows_per_batch=ROWS_PER_BATCH, batches=BATCHES)
+    land(spark, folder / "in", rows_per_batch=ROWS_PER_BATCH, batches=batches)
     results = []
     for name, query, better in (("grouped mean", mean, 2.25), ("exact grouped median", median, 3.0)):
         runs = measure(spark, folder, variants(spark, folder / "in", query), repetitions)
@@ -79,16 +79,19 @@ Variants = Mapping[str, Callable[[Path], Started]]
 
 
 def mean(rows: DataFrame, kind: str) -> DataFrame:
-    """Mean fare by route and window: Spark's own over all rows, the weighted one (without bounds) over kept ones."""
-    value = F.avg("fare") if kind == "plain" else F.try_divide(F.sum(F.expr("jt_weight * fare")), F.sum("jt_weight"))
-    counted = [F.count(F.lit(1)).alias("rows")] if kind == "emptied" else []
-    return _grouped(rows, kind).agg(value.alias("fare"), *counted)
+    """Rows and mean fare by route and window: weighted, without bounds, where rows were dropped."""
+    weighted = F.try_divide(F.sum(F.expr("jt_weight * fare")), F.sum("jt_weight"))
+    return _grouped(rows, kind).agg((F.avg("fare") if kind == "plain" else weighted).alias("fare"), _rows(kind))
 
 
 def median(rows: DataFrame, kind: str) -> DataFrame:
-    """Median fare by route and window; the rows of a group and window have one weight but for the first of a pane."""
-    counted = [F.count(F.lit(1)).alias("rows")] if kind == "emptied" else []
-    return _grouped(rows, kind).agg(F.percentile("fare", 0.5).alias("fare"), *counted)
+    """Rows and median fare by route and window; within a pane the rows of a group have nearly one weight."""
+    return _grouped(rows, kind).agg(F.percentile("fare", 0.5).alias("fare"), _rows(kind))
+
+
+def _rows(kind: str) -> Column:
+    """The number of rows there were: estimated where dropped rows are gone."""
+    return (F.sum("jt_weight") if kind == "dropped" else F.count(F.lit(1))).alias("rows")
 
 
 def _grouped(rows: DataFrame, kind: str) -> GroupedData:
@@ -169,7 +172,7 @@ def judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Resu
         config = {
             "kept_share": round(statistics.mean(run.kept_share for run in runs[kind]), 4),
             "rows_per_batch": ROWS_PER_BATCH,
-            "batches": BATCHES,
+            "batches": 1 + len(runs[kind][0].batch_s),
             "groups": GROUPS,
             "repetitions": len(runs[kind]),
             "ratio": "plain over shed",
