@@ -22,7 +22,7 @@ demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
 
 test: java $(VENV)/.dev-installed
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from jettison import pilot as pilot_module
@@ -220,6 +221,30 @@ def test_a_budget_that_changes_nothing_makes_no_new_plan(fly):
     shed(pilot, 0.5, number=0)
     shed(pilot, 0.5, number=1)
     assert [plan.version for plan in publisher.plans] == [1, 2]
+
+
+def test_a_policy_is_shown_sampled_rows_before_it_plans_and_exact_counts_with_their_plan(fly):
+    class Pupil:
+        def __init__(self):
+            self.told = []
+
+        def plan(self, stats, budget):
+            self.told.append(("plan", stats.batch_id))
+            return UniformDrop().plan(stats, budget)
+
+        def learn_rows(self, batch_id, rows):
+            self.told.append(("rows", batch_id, rows["rows"].tolist()))
+
+        def learn_pass_rate(self, stats, plan):
+            self.told.append(("passed", stats.points["rows"].kept, plan.version))
+
+    policy = Pupil()
+    pilot = fly(FakePublisher(), policy=policy)
+    pilot.batch(counted(0, kept=7_000, version=1, sampled={"rows": np.array([[1.0, 2.0]])}))
+    pilot.batch(counted(1, version=None))  # it found no plan: nothing to compare with
+    pilot.close()
+    assert policy.told[1:3] == [("rows", 0, [[1.0, 2.0]]), ("plan", 0)]
+    assert [one for one in policy.told if one[0] == "passed"] == [("passed", 7_000, 1)]
 
 
 def test_idle_returns_to_keeping_everything_once(fly):

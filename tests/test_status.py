@@ -6,6 +6,9 @@ import dataclasses
 
 import pytest
 
+from jettison.costs.hashing import SharedHashes
+from jettison.costs.report import TaskReport
+from jettison.costs.status import CostStatus
 from jettison.status import Status
 
 STATUS = Status(
@@ -36,6 +39,14 @@ def test_the_line_names_mode_fractions_latency_rows_plan_and_cause():
 
 def test_before_the_first_batch_the_line_says_so():
     assert "latency no batch yet of 3 s" in str(dataclasses.replace(STATUS, latency_s=None))
+
+
+def test_functions_are_shown_with_their_costliest_keys():
+    report = TaskReport.empty(SharedHashes(1, 8, seed=1))
+    report.top = {"@dear": (4.0, 0.1)}
+    function = CostStatus.of(report, bound_s=1.0, sketch_bytes=128)
+    assert "; score: 0 of 0 rows kept" in str(dataclasses.replace(STATUS, functions={"score": function}))
+    assert "costliest: @dear (25 ms)" in str(dataclasses.replace(STATUS, functions={"score": function}))
 
 
 def test_a_snapshot_does_not_change():

@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `jettison bench`, `jettison reproduce`, `jettison plan`, `jettison run`."""
+"""The command line: `jettison demo`, `bench`, `reproduce`, `plan`, `run` and `top`."""
 
 from __future__ import annotations
 
@@ -91,6 +91,17 @@ def run(
     from jettison.spark.pipeline import run_pipeline
 
     run_pipeline(load(pipeline), master=master, dry_run=dry_run, seconds=seconds)
+
+
+@app.command()
+def top(
+    checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query.")],
+    follow: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.")] = None,
+) -> None:
+    """How a query and the functions in it are doing: rows kept, latency, the costliest keys."""
+    from jettison.top import run_top
+
+    run_top(Console(), checkpoint, every_s=None if follow is None else durations.seconds(follow, name="--follow"))
 
 
 def _three_lengths(text: str) -> list[float]:

@@ -21,7 +21,7 @@ from jettison.stats import Stats
 from jettison.storage import Folder
 
 SCHEMA_VERSION = 1
-_RUN = re.compile(r"run-(\d+)")
+Once = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,17 @@ class Ledger:
         self._lock = threading.RLock()
         self._torn = False
         # Only a writer needs to know what is on record; a reader should not read everything twice.
-        self._recorded = {record["batch_id"] for record in self.records("batch")} if run else set[int]()
+        self._recorded = {_once(record) for record in self.records() if "batch_id" in record} if run else set[Once]()
 
     @classmethod
-    def open(cls, folder: Folder) -> Ledger:
-        """Open the ledger in `folder` for writing, in a new file after those of earlier runs."""
-        runs = [int(match[1]) for name in folder.names() if (match := _RUN.match(name))]
-        return cls(folder, run=f"run-{max(runs, default=0) + 1:06d}")
+    def open(cls, folder: Folder, *, writer: str = "run") -> Ledger:
+        """Open the ledger in `folder` for writing, in a new file after those of earlier runs.
+
+        Each `writer` has files of its own, so that two can write at the same time.
+        """
+        numbered = re.compile(rf"{re.escape(writer)}-(\d+)")
+        runs = [int(match[1]) for name in folder.names() if (match := numbered.match(name))]
+        return cls(folder, run=f"{writer}-{max(runs, default=0) + 1:06d}")
 
     def start(self, at_s: float, **facts: Any) -> None:
         """Record that a run of the query began."""
@@ -92,12 +96,12 @@ class Ledger:
                 for name, p in stats.points.items()
             },
         }
-        with self._lock:
-            if stats.batch_id in self._recorded:
-                return False
-            self._append(record)
-            self._recorded.add(stats.batch_id)
-        return True
+        return self._append_once(record)
+
+    def function(self, at_s: float, batch_id: int, name: str, seen: int, kept: int, **facts: Any) -> bool:
+        """Record what a function under load-aware shedding did in one micro-batch; return whether it was new."""
+        points = {name: {"seen": seen, "kept": kept, "dropped": seen - kept, "exact": True}}
+        return self._append_once({"record": "function", "at_s": at_s, "batch_id": batch_id, "points": points, **facts})
 
     def concept(self, at_s: float, point: str, pane: ClosedPane) -> None:
         """Record which groups a pane held, and how far they lie from those of the pane before."""
@@ -120,15 +124,23 @@ class Ledger:
                     if kind is None or record["record"] == kind:
                         yield record
 
-    def totals(self) -> Totals:
-        """Rows seen and kept over all recorded batches."""
-        batches = {record["batch_id"]: record["points"] for record in self.records("batch")}
+    def totals(self, kind: str = "batch") -> Totals:
+        """Rows seen and kept over all recorded batches: by the guards, or with `"function"` by functions."""
+        batches = {_once(record): record["points"] for record in self.records(kind)}
         return Totals(len(batches), _total(batches, "seen"), _total(batches, "kept"))
 
     def gaps(self) -> list[int]:
         """Batches that ran but are not on record, because the driver died between their commit and their record."""
         recorded = {record["batch_id"] for record in self.records("batch")}
         return sorted(set(range(min(recorded), max(recorded) + 1)) - recorded) if recorded else []
+
+    def _append_once(self, record: Mapping[str, Any]) -> bool:
+        with self._lock:
+            if _once(record) in self._recorded:
+                return False
+            self._append(record)
+            self._recorded.add(_once(record))
+        return True
 
     def _append(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, allow_nan=False) + "\n"
@@ -153,5 +165,11 @@ def _parse(content: bytes) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _total(batches: Mapping[int, Mapping[str, Mapping[str, int]]], field: str) -> int:
+def _once(record: Mapping[str, Any]) -> Once:
+    """What no two records share: the batch, and for functions also which one."""
+    points = record.get("points", ()) if record["record"] == "function" else ()
+    return record["record"], record["batch_id"], *points
+
+
+def _total(batches: Mapping[Once, Mapping[str, Mapping[str, int]]], field: str) -> int:
     return sum(point[field] for points in batches.values() for point in points.values())

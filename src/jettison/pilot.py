@@ -19,12 +19,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jettison.concept.book import KeptGroups
 from jettison.control import Controller, ControlSettings
 from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
-from jettison.policies.base import ContinuingPolicy, LearnsFromCounts, Policy, WeighsLoad
+from jettison.policies.base import (
+    ContinuingPolicy,
+    LearnsFromCounts,
+    LearnsFromPassRate,
+    LearnsFromRows,
+    Policy,
+    WeighsLoad,
+)
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
@@ -41,7 +51,7 @@ class BatchReport:
     """One finished micro-batch, as soon as it is known: some counts may still be missing.
 
     `seen` and `kept` hold the drop points whose counts came with the report; the others are expected from the
-    query's `input_rows` until the exact counts arrive.
+    query's `input_rows` until the exact counts arrive. `sampled` holds rows themselves, where the policy asked for some.
     """
 
     run_id: str
@@ -56,6 +66,7 @@ class BatchReport:
     newest_arrival_s: float | None = None
     recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
+    sampled: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     groups: Mapping[str, KeptGroups] = field(default_factory=dict)
 
 
@@ -155,7 +166,7 @@ class Pilot:
                 self._attempt(lambda: self._publisher.publish(self.plan))
             stats = self._expected(report)
             self.tally.batch(report, stats, self._latency_s(stats))
-            self._attempt(lambda: self._step(stats))
+            self._attempt(lambda: self._step(stats, report))
             self._previous_start_s = stats.started_s
         self._reports.put((report, stats))
 
@@ -183,7 +194,9 @@ class Pilot:
         """Wait until `close` has finished the books; false if that takes longer."""
         return self._closed.wait(timeout_s)
 
-    def _step(self, stats: Stats) -> None:
+    def _step(self, stats: Stats, report: BatchReport) -> None:
+        if report.sampled and isinstance(self._policy, LearnsFromRows):
+            self._policy.learn_rows(report.batch_id, report.sampled)
         # A batch's duration belongs to the rows that were really processed.
         budget = self.controller.step(self._as_load(_everything_kept(stats) if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
@@ -312,13 +325,20 @@ class Pilot:
     def _record(self, report: BatchReport, stats: Stats) -> None:
         with self._lock:
             self.tally.exact(report, stats, self._plan_of(report.plan_version))
-            if isinstance(self._policy, LearnsFromCounts) and all(point.exact for point in stats.points.values()):
-                self._policy.learn_counts(stats)
+            if all(point.exact for point in stats.points.values()):
+                self._teach(stats)
             latency_s = self.tally.latency_of(report.batch_id)
             closed = self._groups.take_closed()
         self.ledger.batch(stats, latency_s=latency_s)
         for name, pane in closed:
             self.ledger.concept(stats.committed_s, name, pane)
+
+    def _teach(self, stats: Stats) -> None:
+        in_force = self._plan_of(stats.plan_version)
+        if isinstance(self._policy, LearnsFromCounts):
+            self._policy.learn_counts(stats)
+        if isinstance(self._policy, LearnsFromPassRate) and in_force is not None:
+            self._policy.learn_pass_rate(stats, in_force)
 
     def _renew_lease(self) -> None:
         while not self._stopped.wait(self._publisher.lease_s / 3):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from jettison.costs.status import CostStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Status:
         Totals of this run over the batches on record.
     faults
         How often something failed, by kind; while it did, every row was kept.
+    functions
+        How the functions under load-aware shedding are doing, by name, with their costliest keys.
     """
 
     mode: str
@@ -36,6 +40,7 @@ class Status:
     rows_seen: int
     rows_kept: int
     faults: Mapping[str, int]
+    functions: Mapping[str, CostStatus] = field(default_factory=dict)
 
     @property
     def rows_dropped(self) -> int:
@@ -45,7 +50,8 @@ class Status:
     def __str__(self) -> str:
         latency = "no batch yet" if self.latency_s is None else f"{self.latency_s:.2f} s"
         kept = ", ".join(f"{name} {fraction:.3f}" for name, fraction in self.keep_fraction.items())
+        functions = "".join(f"; {name}: {status}" for name, status in self.functions.items())
         return (
             f"{self.mode} (keep fraction: {kept}), latency {latency} of {self.latency_bound_s:g} s, "
-            f"{self.rows_kept:,} of {self.rows_seen:,} rows kept, plan {self.plan_version}: {self.cause}"
+            f"{self.rows_kept:,} of {self.rows_seen:,} rows kept, plan {self.plan_version}: {self.cause}{functions}"
         )

@@ -5,7 +5,7 @@ import pytest
 
 from jettison.costs.book import FORGET, FORGET_EVERY, CostBook
 from jettison.costs.hashing import SharedHashes, fingerprints
-from jettison.costs.report import TOP_KEYS, TaskReport
+from jettison.costs.report import TOP_KEYS, TaskReport, largest
 from jettison.costs.status import CostStatus
 from jettison.errors import DamagedPlan
 from jettison.plan import DropPlan
@@ -17,7 +17,7 @@ def report(keys: list[str], costs: list[float]) -> TaskReport:
     one = TaskReport.empty(HASHES)
     one.costs.learn(fingerprints(keys), costs)
     one.tasks, one.rows_seen, one.rows_kept, one.busy_s = 1, len(keys) + 1, len(keys), sum(costs)
-    one.add_keys({key: (1.0, cost) for key, cost in zip(keys, costs, strict=True)})
+    one.top = largest({}, {key: (1.0, cost) for key, cost in zip(keys, costs, strict=True)}, TOP_KEYS)
     return one
 
 
@@ -81,3 +81,18 @@ def test_only_the_costliest_keys_are_held_by_name() -> None:
     assert status.costliest[0].key == many[-1]
     assert status.rows_dropped == 1
     assert "costliest: key 149" in str(status)
+
+
+def test_the_costliest_keys_of_the_run_before_are_shown_until_they_come_again() -> None:
+    before = CostStatus.of(report(["a", "b"], [5.0, 1.0]), bound_s=1.0, sketch_bytes=100)
+    restored = CostStatus.from_json(before.to_json())
+    assert restored == before
+    now = CostStatus.of(report(["b", "c"], [7.0, 0.5]), bound_s=1.0, sketch_bytes=100, before=restored.costliest)
+    assert [(one.key, one.rows, one.mean_s) for one in now.costliest] == [("b", 2, 4.0), ("a", 1, 5.0), ("c", 1, 0.5)]
+    assert now.rows_kept == 2  # names outlive a run; counts are the run's own
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"costliest": 3}'])
+def test_a_status_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - what JSON itself says, or ours
+        CostStatus.from_json(text)

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from jettison.costs.hashing import SharedHashes, fingerprints
-from jettison.costs.partition import RESERVE, STARVATION, PartitionSettings, PartitionShedder, WorkerMemory
+from jettison.costs.pace import STARVATION
+from jettison.costs.partition import RESERVE, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
 from jettison.costs.sketch import CostSketch
 
@@ -77,6 +78,17 @@ def test_costs_are_learned_per_key() -> None:
     assert dearest[1] == pytest.approx((100, 2.5), rel=0.1)
 
 
+def test_of_many_rows_a_sample_is_learned_and_named_for_all() -> None:
+    world = World(bound_s=1000.0)
+    world.teach()
+    _, report = world.run([world.batch(mixed(5000, dear_every=7))])
+    assert report.rows_kept == 5000
+    assert report.costs.rows_learned == 1000  # every fifth
+    assert report.top["dear"][0] == pytest.approx(5000 / 7, rel=0.05)
+    assert sum(rows for rows, _ in report.top.values()) == 5000
+    assert sum(cost for _, cost in report.top.values()) == pytest.approx(report.busy_s, rel=0.05)
+
+
 def test_pauses_downstream_are_not_counted_as_cost() -> None:
     world = World(bound_s=100.0)
     world.pause_s = 0.5
@@ -87,13 +99,18 @@ def test_pauses_downstream_are_not_counted_as_cost() -> None:
 def test_dear_rows_are_dropped_and_the_bound_holds() -> None:
     world = World(bound_s=1.0)
     world.teach()
-    world.memory.work_s = 1.0
+    world.memory.pace.work_s = 1.0
     result, report = world.run([world.batch(mixed(1000), ages_s=0.5)])  # 3.4 s of work for half a second
     kept = result["key"].to_pylist()
     assert kept.count("cheap") == pytest.approx(1000 * (0.5 - RESERVE), abs=2)
     assert kept.count("dear") <= 1
     assert report.rows_over == 0
     assert report.longest_wait_s <= 1.0
+    # Every row is accounted for, those dropped by key and with what they would have cost.
+    dropped = {key: rows for key, (rows, _) in report.dropped_keys.items()}
+    assert dropped == {key: mixed(1000).count(key) - kept.count(key) for key in ("dear", "cheap")}
+    assert sum(dropped.values()) == report.rows_seen - report.rows_kept
+    assert report.spared_s == pytest.approx(sum(COST_S[key] * rows for key, rows in dropped.items()), rel=0.05)
 
 
 def test_a_cold_start_on_a_backlog_holds_the_bound_after_few_rows() -> None:
@@ -106,7 +123,7 @@ def test_a_cold_start_on_a_backlog_holds_the_bound_after_few_rows() -> None:
 def test_costs_that_double_unseen_are_noticed_within_the_task() -> None:
     world = World(bound_s=1.0)
     world.teach()
-    world.memory.work_s = 1.0
+    world.memory.pace.work_s = 1.0
     world.factor = 2.0
     _, report = world.run([world.batch(["cheap"] * 2000)])
     assert report.longest_wait_s <= 1.0
@@ -153,6 +170,23 @@ def test_a_function_with_dear_calls_gets_large_slices_within_one_task() -> None:
     assert max(calls) > 10_000
 
 
+def test_a_remainder_gets_no_call_of_its_own() -> None:
+    world = World(bound_s=1000.0)
+    world.teach()
+    world.memory.granularity.rows = 64
+    calls = []
+
+    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            calls.append(batch.num_rows)
+            world.now_s += 0.001
+            yield batch
+
+    world.function = function  # type: ignore[method-assign]
+    world.run([world.batch(mixed(100)), world.batch(mixed(300))])
+    assert calls == [100, 64, 64, 64, 108]
+
+
 def test_rows_are_taken_in_order_of_arrival() -> None:
     world = World(bound_s=10.0)
     result, _ = world.run([world.batch(["cheap"] * 4, ages_s=[1.0, 3.0, 0.0, 2.0])])
@@ -165,7 +199,7 @@ def test_the_papers_check_keeps_dear_rows_and_drops_what_comes_after() -> None:
         world = World(bound_s=1.0)
         world.settings = PartitionSettings("key", 1.0, "at", rule=rule)
         world.teach()
-        world.memory.work_s = 1.0
+        world.memory.pace.work_s = 1.0
         kept[rule] = world.run([world.batch(mixed(1000))])[1].rows_kept
     assert kept["fewest"] > 2 * kept["in turn"]
 
@@ -190,7 +224,7 @@ def test_where_every_row_comes_too_late_some_work_is_still_done() -> None:
 def test_rows_of_little_value_go_before_dear_ones() -> None:
     world = World(bound_s=1.0, value="worth")
     world.teach()
-    world.memory.work_s = 1.0
+    world.memory.pace.work_s = 1.0
     batch = world.batch(mixed(400, dear_every=2), ages_s=0.4)
     worth = [100.0 if key == "dear" else 0.1 for key in batch["key"].to_pylist()]
     result, _ = world.run([batch.append_column("worth", pa.array(worth))])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -142,3 +143,14 @@ def test_frequency_error_is_within_epsilon_for_most_keys(seed: int) -> None:
     estimate = sketch.counts[sketch.hashes.cells(fingerprints(distinct))].min(axis=0)
     too_far = estimate - true >= 0.05 * (len(keys) - true)
     assert too_far.mean() <= 0.1
+
+
+def test_what_travels_is_the_whole_sketch_and_no_larger_than_what_was_learned() -> None:
+    sketch = CostSketch(SharedHashes(2, 2048, seed=1))
+    sketch.learn(fingerprints(np.arange(100)), np.linspace(0.1, 9.9, 100))
+    packed = pickle.dumps(sketch)
+    arrived = pickle.loads(packed)
+    assert arrived.hashes == sketch.hashes
+    assert (arrived.counts == sketch.counts).all()
+    assert (arrived.costs == sketch.costs).all()
+    assert len(packed) < sketch.bytes / 8

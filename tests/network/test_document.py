@@ -49,6 +49,7 @@ def test_a_file_becomes_a_network(tmp_path: Path) -> None:
             "output 'o'",
         ),
         ({"outputs": {"o": {"qos": {}}}}, "`reads`"),
+        ({"boxes": {"both": {"reads": ["rides", "rides"], "sql": "select * from rides"}}}, "join or union.*box 'both'"),
         ({"inputs": [1]}, "map names to settings"),
     ],
 )

@@ -8,9 +8,11 @@ import pytest
 import jettison as jt
 from jettison import plan_file
 from jettison.errors import InvalidSetting
+from jettison.plan import DropPlan
 from jettison.policies import Policy, checks
-from jettison.policies.sifter import MOST_CELLS, Sifter, fingerprint
+from jettison.policies.sifter import Sifter, fingerprint
 from jettison.settings import RegionDrop
+from jettison.sifter.raster import PLAN_MOST_CELLS
 from jettison.sifter.space import CELLS, Attribute, Space
 from jettison.source import SifterFilter
 from jettison.stats import Budget, PointStats, Stats
@@ -88,6 +90,84 @@ def test_a_new_sample_makes_new_regions():
     assert min(cut for cut in after.cuts[0] if cut > 1) > 0.8 * CELLS > min(cut for cut in before.cuts[0] if cut > 1)
 
 
+def decided(one: RegionDrop, points, random):
+    """Rows kept of a micro-batch, by chance as hashes decide."""
+    return int((random.random(len(points)) < kept_share(one, points)).sum())
+
+
+def stats_of(points, kept, **changes):
+    return Stats(0, 1e9, 1.0, {"orders": PointStats(len(points), kept)}, **changes)
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.3, 0.7])
+def test_feedback_brings_the_pass_rate_within_one_percent_of_the_budget(keep):
+    random = np.random.default_rng(5)
+    policy = sifter(regions=36)
+    policy.learn((rows(100, seed=3) + np.array([8.0, 0.0])).clip(0, 100))  # few rows, and dearer ones than will come
+    rates = []
+    for number in range(12):
+        one = setting(policy, keep)
+        batch = rows(100_000, seed=100 + number)
+        kept = decided(one, batch, random)
+        rates.append(kept_share(one, batch).mean())
+        policy.learn_pass_rate(stats_of(batch, kept), DropPlan(number, {"orders": one}))
+    assert abs(rates[0] - keep) > 0.02 * keep, rates
+    assert np.mean(rates[4:]) == pytest.approx(keep, rel=0.01)
+    assert setting(policy, keep).keep_fraction == pytest.approx(keep, rel=0.01)
+
+
+def test_what_says_nothing_about_the_pass_rate_corrects_nothing():
+    policy = sifter()
+    one, batch = setting(policy, 0.5, late=0.1), rows(10_000)
+    plan, foreign = DropPlan(1, {"orders": one}), DropPlan(1, {"orders": RegionDrop(), "other": one})
+    protected = Stats(0, 1e9, 1.0, {"orders": PointStats(10_000, 9_000, protected_share=0.5)})
+    policy.learn_pass_rate(stats_of(batch, 9_000, oldest_arrival_s=1e9 - 60), plan)  # late rows among them
+    policy.learn_pass_rate(stats_of(batch, 9_000), foreign)
+    policy.learn_pass_rate(protected, plan)
+    assert setting(policy, 0.5, late=0.1) == one
+    policy.learn_pass_rate(stats_of(batch, 9_000, oldest_arrival_s=1e9 - 1), plan)
+    assert setting(policy, 0.5, late=0.1) != one
+
+
+def test_regions_are_rebuilt_from_the_newest_sample_when_the_throttler_drifts_and_not_before():
+    policy = sifter(partitioning="data", regions=4, sample_every=50, sample_size=1000)
+    before = setting(policy, 0.5)
+    dear = np.column_stack([np.linspace(80, 100, 2000), np.tile([0.0, 2.0], 1000)])
+    policy.learn_rows(3, {"orders": dear[::2]})
+    assert setting(policy, 0.5).cuts != before.cuts  # the first budget that is told of: built for it now
+    built = setting(policy, 0.5)
+    policy.learn_rows(4, {"orders": dear[1::2]})
+    policy.learn_rows(4, {"orders": rows(5000)})  # the same batch again
+    assert setting(policy, 0.54).cuts == built.cuts
+    assert setting(policy, 0.3).cuts != built.cuts
+    assert min(cut for cut in setting(policy, 0.3).cuts[0] if cut > 1) > 0.8 * CELLS
+
+
+def test_a_steady_throttler_keeps_its_regions_while_the_stream_stays_and_not_when_it_moves():
+    policy = sifter(partitioning="data", regions=16, sample_every=50, sample_size=2000)
+    policy.learn_rows(0, {"orders": rows(2000, seed=1)})
+    built = setting(policy, 0.5)
+    for number in range(1, 6):
+        policy.learn_rows(number, {"orders": rows(2000, seed=10 + number)})
+        assert setting(policy, 0.5).cuts == built.cuts
+    policy.learn_rows(6, {"orders": rows(2000, seed=20) * np.array([0.8, 1.0])})  # everything gets cheaper
+    assert setting(policy, 0.5).cuts != built.cuts
+
+
+def test_without_new_rows_a_drifting_throttler_changes_thresholds_alone():
+    policy = sifter(sample_every=50, partitioning="data")
+    assert setting(policy, 0.5).cuts == setting(policy, 0.1).cuts
+    assert setting(policy, 0.5).keep != setting(policy, 0.1).keep
+
+
+def test_a_budget_that_no_thresholds_meet_is_called_so():
+    seen = Stats(0, 1e9, 1.0, {"orders": PointStats(1000, 1000)})
+    policy = sifter(sample_every=20)
+    assert policy.plan(seen, Budget(0.01, 0.01, 3.0, "load")).cause == "load; no thresholds meet it, these come nearest"
+    assert policy.plan(seen, Budget(0.3, 0.01, 3.0, "load")).cause == "load"
+    assert policy.plan(seen, Budget(1.0, 1.0, 3.0, "idle")).cause == "idle"
+
+
 def test_bytes_for_sources_hold_the_same_filter():
     policy = sifter(sample_every=50)
     assert SifterFilter.from_bytes(policy.to_bytes(0.5)).filter == policy.filter(0.5)
@@ -105,7 +185,7 @@ def test_with_many_attributes_fewer_regions_go_into_the_plan_than_to_sources():
     policy = Sifter(jt.RangeQueries.from_boxes(space, centres, centres + 0.3), random.random((500, 8)), regions=64)
     made = setting(policy, 0.5)
     assert policy.filter(0.5).partition.regions > 16
-    assert len(made.cells) <= MOST_CELLS
+    assert len(made.cells) <= PLAN_MOST_CELLS
     assert made.keep_fraction == pytest.approx(0.5, abs=1e-3)
 
 
@@ -114,7 +194,9 @@ def test_spaces_are_told_apart():
     assert setting(sifter(), 0.5).space == fingerprint(ORDERS) != fingerprint(other)
 
 
-@pytest.mark.parametrize("wrong", [{"fairness": 2.0}, {"sample_every": 1}, {"sample_every": -3}, {"regions": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"fairness": 2.0}, {"sample_every": 1}, {"sample_every": -3}, {"regions": 0}, {"drift": 0.0}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InvalidSetting):
         sifter(**wrong)

@@ -50,6 +50,20 @@ def test_random_dropping_keeps_its_share_of_every_query_that_has_rows():
     assert qos[CHOSEN] in [qos[name] for name in PARTITIONINGS]
 
 
+@pytest.mark.parametrize("throttler", [0.2, 0.5])
+def test_the_true_qos_is_counted_at_the_throttler_not_at_what_a_sample_lets_pass(throttler):
+    workload = Workload(data="skewed", query="skewed", aligned=True, global_skew=1.0)
+    trial, stream = Trial(workload, seed=1, rows=100_000), Generated(workload, seed=1)
+    codes = trial.queries.space.codes(stream.rows(100_000))
+    rates = []
+    for one in trial._built_for(16):
+        first, corrected = (built.filter(throttler, 0.5) for built in (one.first, one.corrected))
+        region = first.partition.region_of(codes)
+        rates.append([1.0 - made.drop[region].mean() for made in (first, corrected)])
+    assert max(abs(rate - throttler) for rate, _ in rates) > 0.02 * throttler
+    assert [rate for _, rate in rates] == pytest.approx([throttler] * 4, rel=0.015)
+
+
 def test_without_fairness_margin_or_shedding_sifters_are_random_dropping():
     trial = Trial(Workload(data="uniform", query="uniform", global_skew=1.0), seed=1, rows=5_000)
     assert trial.qos_of_methods(1.0, 16, 0.5) == pytest.approx([1.0] * len(METHODS))

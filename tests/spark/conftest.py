@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from window_streams import Seconds
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -21,6 +23,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("jettison-tests")
         # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
         .config("spark.sql.shuffle.partitions", "2")
+        # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+        .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
         # The exact row counts come from the driver's web interface; port 0 lets two test runs share a machine.
         .config("spark.ui.enabled", "true")
         .config("spark.ui.port", "0")
@@ -68,6 +72,11 @@ class Source:
 @pytest.fixture
 def source(spark: SparkSession, tmp_path: Path) -> Source:
     return Source(spark, tmp_path / "in")
+
+
+@pytest.fixture
+def seconds(spark: SparkSession, tmp_path: Path) -> Seconds:
+    return Seconds(spark, tmp_path / "in")
 
 
 @pytest.fixture

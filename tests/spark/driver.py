@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from driver_session import run, session
 from pyspark.sql import functions as F
 
 import jettison as jt
@@ -28,20 +28,8 @@ class KeepHalf:
 
 
 def main(master: str, folder: Path, *, finish: bool) -> None:
-    spark = (
-        SparkSession.builder.master(master)
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.port", "0")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.log.level", "ERROR")
-        # Executors of a local cluster put their logs in a work directory; not in the source tree.
-        .config("spark.executor.memory", "512m")
-        .getOrCreate()
-    )
+    # Executors of a local cluster are processes of their own; the default gives each a gigabyte.
+    spark = session(master, folder, {"spark.executor.memory": "512m"})
     raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=None if finish else KeepHalf())
     rows = shedder.guard(raw, id="id", protect="vip", name="rides")
@@ -51,14 +39,7 @@ def main(master: str, folder: Path, *, finish: bool) -> None:
         .agg(jt.count().alias("rides"), F.count_if("vip").alias("vips"))
     )
     query = shedder.start(answers.writeStream.format("parquet").option("path", str(folder / "out")))
-    print("started", flush=True)
-    if not finish:
-        query.awaitTermination()
-    query.processAllAvailable()
-    query.stop()
-    assert shedder.await_books()
-    print(shedder.status(), flush=True)
-    spark.stop()
+    run(spark, query, shedder, finish=finish)
 
 
 if __name__ == "__main__":

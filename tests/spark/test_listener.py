@@ -7,6 +7,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import Row
 
@@ -89,3 +90,11 @@ def test_without_a_plan_there_is_no_recent_rate() -> None:
     point = DropPoint("rides", ("id",), arrival="at")
     arrivals = {"kept": 5, "recent": None, "oldest_us": 1, "newest_us": 2}
     assert report_of(progress("ours", 1, {point.metric: arrivals}).progress, (point,)).recent_rows_per_s is None
+
+
+def test_sampled_rows_come_as_numbers_and_missing_values_as_nan() -> None:
+    point = DropPoint("rides", ("id",))
+    observed = {point.metric: {"kept": 5, "sample": '[[1.5,null],["NaN",2.0]]'}}
+    report = report_of(progress("ours", 1, observed).progress, (point,))
+    np.testing.assert_array_equal(report.sampled["rides"], [[1.5, np.nan], [np.nan, 2.0]])
+    assert report_of(progress("ours", 2, {point.metric: {"kept": 5}}).progress, (point,)).sampled == {}

@@ -97,6 +97,41 @@ def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, so
     assert seen.span <= 2.0 * 1.2
 
 
+def test_with_a_guard_around_it_the_query_shows_the_function_and_one_ledger_holds_both(
+    spark: SparkSession, source, folder: Path
+) -> None:
+    for number in range(3):
+        source.land(rows(100 * number, 100 * (number + 1)))
+    shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint")
+    guarded = shedder.guard(source.stream(), id="id", arrival="at")
+    scored = jt.load_aware(busy, key="key", latency="0.1 seconds", shedder=shedder)
+    writer = guarded.mapInArrow(scored, OUT).writeStream.format("noop").trigger(availableNow=True)
+    shedder.start(writer).awaitTermination()
+    assert shedder.await_books()
+    scored.close()
+    status = shedder.status()
+    assert status.functions["busy"] == scored.status()
+    assert {one.key for one in status.functions["busy"].costliest} >= {"dear"}
+    assert "costliest: " in str(status)
+    records = list(shedder.ledger.records("function"))
+    assert [one["batch_id"] for one in records] == [0, 1, 2]
+    # Each batch is some 0.3 s of work for 0.1 s: the guard lets all pass, and the function is spared its dear rows.
+    assert shedder.ledger.totals().dropped == 0
+    totals = shedder.ledger.totals("function")
+    assert (totals.seen, totals.kept) == (300, status.functions["busy"].rows_kept)
+    for one in records:
+        assert sum(one["dropped_keys"].values()) == one["points"]["busy"]["dropped"] > 0
+        assert "rows were dropped so that the others start within 0.1 s" in one["cause"]
+
+
+def test_bounds_that_would_make_guard_and_function_fight_are_refused(spark: SparkSession, folder: Path) -> None:
+    shedder = jt.Shedder(latency="2 seconds", checkpoint=folder / "checkpoint")
+    with pytest.raises(InvalidSetting, match=r"at least 2.5 times the function's, 2.5 s, got 2 s"):
+        jt.load_aware(busy, key="key", latency="1 second", shedder=shedder)
+    with pytest.raises(InvalidSetting, match="pass `shedder` alone"):
+        jt.load_aware(busy, key="key", latency="0.1 seconds", shedder=shedder, checkpoint=folder)
+
+
 def test_costs_survive_a_restart_and_damage_is_no_disaster(spark: SparkSession, source, folder: Path) -> None:
     source.land(rows(0, 200))
     first = wrap(folder, latency="1 hour")
@@ -105,6 +140,7 @@ def test_costs_survive_a_restart_and_damage_is_no_disaster(spark: SparkSession, 
     second.close()
     assert second._book.version == first._book.version > 0
     assert second._book.costs.rows_learned == first._book.costs.rows_learned == 200
+    assert second.status().costliest == first.status().costliest
     costs_folder(folder / "checkpoint").replace("plan.json", b"rubbish")
     source.land(rows(200, 300))
     third = wrap(folder, latency="1 hour")

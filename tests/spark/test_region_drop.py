@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,19 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.errors import InvalidSetting, MissingColumn
+from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.plan import DropPlan
-from jettison.policies.sifter import Sifter
+from jettison.policies.sifter import Sifter, fingerprint
 from jettison.settings import RegionDrop
 from jettison.sifter.build import Sample
 from jettison.sifter.choose import candidates
 from jettison.sifter.partition import Leaf, grown
-from jettison.sifter.raster import Raster
-from jettison.sifter.space import Attribute, Space
+from jettison.sifter.raster import PLAN_MOST_CELLS, Raster
+from jettison.sifter.space import CELLS, Attribute, Space
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
-from jettison.spark.mechanisms import RegionMechanism, mechanism_for
+from jettison.spark.mechanisms import RegionMechanism
+from jettison.stats import Budget, Stats
 from jettison.storage import Folder
 from sifter_cases import random_queries, random_rows, setting_of
 
@@ -56,6 +58,15 @@ def keep(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
     return run
 
 
+class Throttled(Sifter):
+    """A sifter whose budget the test sets, whatever the controller says."""
+
+    throttler = 1.0
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        return super().plan(stats, Budget(self.throttler, self.throttler, 3600.0, "test"))
+
+
 def frame(spark: SparkSession, space: Space, points: np.ndarray) -> DataFrame:
     """Rows as a user has them: categories as text, missing values as nulls."""
     rows = []
@@ -73,7 +84,7 @@ def frame(spark: SparkSession, space: Space, points: np.ndarray) -> DataFrame:
 
 
 @pytest.mark.parametrize("partitioning", ["grid", "data", "query", "qdpart"])
-@pytest.mark.parametrize("regions", [1, 16, 60])
+@pytest.mark.parametrize("regions", [1, 60])
 def test_rows_fall_into_the_same_regions_as_in_numpy(spark, keep, partitioning, regions):
     random = np.random.default_rng(regions)
     queries = random_queries(random, MIXED, 20)
@@ -85,6 +96,29 @@ def test_rows_fall_into_the_same_regions_as_in_numpy(spark, keep, partitioning, 
     kept = keep(frame(spark, MIXED, points), setting_of(MIXED, partition, shares), MIXED)
     expected = np.flatnonzero(shares[partition.region_of(MIXED.codes(points))])
     assert sorted(row.id for row in kept.collect()) == expected.tolist()
+
+
+def test_values_far_outside_missing_or_at_an_edge_are_told_from_those_inside(spark, keep):
+    space = Space([Attribute.number("x", -1, 1), Attribute.integer("y", 0, 3)])
+    queries = jt.RangeQueries(space, ["x > 0 and y = 2"])
+    inf, nan = float("inf"), float("nan")
+    values = [-1.0, 1.0, 0.0, -1.0000001, 1.0000001, -1e300, 1e300, -inf, inf, nan, -0.0, 1e-300]
+    points = np.array([[x, y] for x in values for y in (0.0, 3.0, 4.0, -1.0, 1e18)])
+    partition = candidates(queries, Sample.of(queries, points), regions=6, partitioning="grid")[0].partition
+    for outside in (0.0, 1.0):
+        shares = np.append(np.arange(partition.regions) % 2, outside)
+        kept = keep(frame(spark, space, points), setting_of(space, partition, shares), space)
+        expected = np.flatnonzero(shares[partition.region_of(space.codes(points))])
+        assert sorted(row.id for row in kept.collect()) == expected.tolist()
+
+
+def test_a_raster_that_is_too_large_for_the_table_keeps_everything(spark, keep):
+    space = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
+    cuts = tuple(np.linspace(1, CELLS + 1, math.isqrt(PLAN_MOST_CELLS)).astype(int).tolist())
+    cells = (0,) * (len(cuts) + 1) ** 2
+    assert len(cells) > PLAN_MOST_CELLS
+    rows = spark.range(100).selectExpr("id", "0.5d as x", "0.5d as y")
+    assert keep(rows, RegionDrop(0.0, fingerprint(space), (cuts, cuts), cells, (0.0,)), space).count() == 100
 
 
 def test_cuts_that_crowd_in_a_corner_of_the_domain_are_told_apart(spark, keep):
@@ -168,23 +202,48 @@ def test_columns_are_checked_before_anything_starts(spark, keep):
         keep(spark.range(3), RegionDrop(), space)
     with pytest.raises(InvalidSetting, match="must be a number"):
         keep(spark.range(3).withColumn("price", F.lit("dear")), RegionDrop(), space)
+    with pytest.raises(InvalidInput, match="without the column 'jt_cell'"):
+        keep(spark.range(3).withColumns({"price": F.lit(0.5), "jt_cell": F.lit(1)}), RegionDrop(), space)
 
 
-def test_a_sifter_guards_a_stream(spark, source, numbered, tmp_path):
-    queries = jt.RangeQueries([Attribute.number("value", 0, 100)], ["value > 90", "value < 5 or value > 95"])
-    policy = jt.Sifter(queries, {"value": np.arange(100.0)}, regions=8)
-    assert isinstance(mechanism_for(policy), RegionMechanism)
-    shedder = jt.Shedder(policy=policy, latency="1 hour", checkpoint=tmp_path / "checkpoint")
-    guarded_stream = shedder.guard(source.stream(), id="id")
-    source.land(numbered(0, 500))
-    query = shedder.start(
-        guarded_stream.writeStream.format("memory").queryName("sifted").trigger(processingTime="200 milliseconds")
-    )
-    try:
-        query.processAllAvailable()
-        assert spark.table("sifted").count() == 500  # nothing to shed
-        assert spark.table("sifted").where("jt_weight != 1.0").count() == 0
-    finally:
-        query.stop()
-    assert isinstance(policy, Sifter)
+@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+def test_a_running_query_teaches_its_sifter_the_stream_and_the_pass_rate(spark, tmp_path, accounting):
+    # The sample that the user gives is small and of another stream; what comes is x*x, mostly near 0.
+    space = [Attribute.number("x", 0, 1)]
+    queries = jt.RangeQueries(space, [f"x between {low / 50} and {low / 50 + 0.03}" for low in range(25, 48)])
+    policy = Throttled(queries, {"x": np.linspace(0.3, 1, 50)}, regions=8, sample_every=20, partitioning="data")
+    policy.throttler = 0.4
+    files, rows = 9, 50_000
+    ids = spark.range(0, files * rows, 1, files)
+    spread = F.col("id") * 0.7548776662466927 % 1.0
+    ids.select("id", (spread * spread).alias("x")).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id long, x double").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    told, learn = [], policy.learn_rows
+    policy.learn_rows = lambda batch_id, sampled: told.append(sampled["rows"]) or learn(batch_id, sampled)
+    shedder = jt.Shedder(policy=policy, latency="1 hour", checkpoint=tmp_path / "checkpoint", accounting=accounting)
+    sifted = shedder.guard(stream, id="id")
+    out = str(tmp_path / "out")
+    query = shedder.start(sifted.writeStream.format("parquet").option("path", out).trigger(availableNow=True))
+    query.awaitTermination()
+    assert shedder.await_books()
     assert shedder.status().faults == {}
+    plans, last = list(shedder.ledger.records("plan")), list(shedder.ledger.records("batch"))[-4:]
+
+    kept = spark.read.parquet(out)
+    marked = kept.where("jt_sampled")
+    # Marked by the hash alone, so none of them was dropped: as many as of all rows, in every part of the stream.
+    every = spark.range(0, files * rows)
+    salted = F.xxhash64(F.lit(zlib.crc32(b"rows")), "id")
+    marks = every.where(salted <= int(2**64 / 20) - 2**63)
+    assert marked.count() == marks.count()
+    assert marked.join(marks, "id").count() == marks.count()
+    # Each was told once, up to a thousand a batch.
+    assert [len(one) for one in told] == [1000] * files
+    assert len({value for one in told for value in one.ravel().tolist()}) == 1000 * files
+    # Regions follow the stream: half of its rows lie below 0.25, where the given sample had none.
+    cuts = np.array(policy.filter(0.4).partition.cut) / CELLS
+    assert (cuts < 0.25).sum() >= 3
+    assert plans[0]["points"]["rows"]["cuts"] != plans[-1]["points"]["rows"]["cuts"]
+    seen = sum(one["points"]["rows"]["seen"] for one in last)
+    assert sum(one["points"]["rows"]["kept"] for one in last) / seen == pytest.approx(0.4, rel=0.01)
+    assert kept.agg(F.sum("jt_weight")).first()[0] == pytest.approx(files * rows, rel=0.01)

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import jettison as jt
+from driver_process import kill_when, start_driver
 
-DRIVER = Path(__file__).with_name("driver.py")
 FILES, ROWS_PER_FILE, SECONDS_PER_FILE = 14, 2_000, 10
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,28 +38,12 @@ def row(file: int, i: int) -> dict[str, object]:
     }
 
 
-def run_driver(master: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"SPARK_WORKER_DIR": str(folder / "work"), "SPARK_LOCAL_DIRS": str(folder / "scratch")}
-    command = [sys.executable, str(DRIVER), master, str(folder), *arguments]
-    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)
-
-
-def kill_in_mid_burst(driver: subprocess.Popen[bytes], ledger: Path) -> None:
-    deadline = time.monotonic() + 120
-    while jt.Ledger(ledger).totals().batches < 4:
-        assert driver.poll() is None, "the driver ended by itself"
-        assert time.monotonic() < deadline, "no batches on record"
-        time.sleep(0.02)
-    # The whole group: Python, the JVM and, on a cluster, its workers.
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.wait()
-
-
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str) -> None:
     land_burst(tmp_path / "in")
     ledger_folder = tmp_path / "checkpoint" / "jettison" / "ledger"
-    kill_in_mid_burst(run_driver(master, tmp_path), ledger_folder)
+    driver = start_driver("driver", tmp_path, master, str(tmp_path))
+    kill_when(driver, lambda: jt.Ledger(ledger_folder).totals().batches >= 4)
     at_death = jt.Ledger(ledger_folder).totals()
     assert at_death.batches <= FILES
     state_file = tmp_path / "checkpoint" / "jettison" / "controller.json"
@@ -72,7 +51,7 @@ def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str
     state["budget"][0] = 0.37  # a share that nothing but this file can bring back
     state_file.write_text(json.dumps(state))
 
-    assert run_driver(master, tmp_path, "finish").wait(timeout=240) == 0
+    assert start_driver("driver", tmp_path, master, str(tmp_path), "finish").wait(timeout=240) == 0
 
     ledger = jt.Ledger(ledger_folder)
     batches = [record["batch_id"] for record in ledger.records("batch")]

@@ -278,9 +278,10 @@ class TestRefusals:
         with pytest.raises(InvalidInput, match="got 3"):
             self.shedder(tmp_path).guard(3, id="id")  # type: ignore[arg-type]
 
-    def test_a_column_that_the_guard_needs_for_itself(self, source, tmp_path: Path) -> None:
-        rows = source.stream().withColumn("jt_plan", F.lit(1))
-        with pytest.raises(InvalidInput, match="without a column 'jt_plan'"):
+    @pytest.mark.parametrize("name", ["jt_plan", "JT_Recent"])
+    def test_a_column_that_the_guard_needs_for_itself(self, source, tmp_path: Path, name: str) -> None:
+        rows = source.stream().withColumn(name, F.lit(1))
+        with pytest.raises(InvalidInput, match=f"without the column '{name}'"):
             self.shedder(tmp_path).guard(rows, id="id")
 
     def test_protecting_by_what_is_not_there_leaves_no_drop_point_behind(self, source, tmp_path: Path) -> None:

@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from driver_session import run, session
 
+sys.path.append(str(Path(__file__).parent.parent))  # this is run as a file, beside pytest
 import jettison as jt
-from jettison.plan import DropPlan
-from jettison.policies.window_drop import WindowDrop
-from jettison.stats import Budget, Stats
+from window_streams import SCHEMA, KeepHalf, counts
 
-
-class KeepHalf(WindowDrop):
-    """Drops in every batch, so that each one matters."""
-
-    def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
-        return super().continued(previous, stats, Budget(0.5, 0.5, 3.0, "a burst"))
+# Closed windows come out with the next rows instead of in a batch of their own: half as many batches.
+SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 
 
 def main(folder: Path, *, finish: bool) -> None:
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.port", "0")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    raw = spark.readStream.schema("value long, at timestamp").option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    spark = session("local[2]", folder, SETTINGS)
+    raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     policy = KeepHalf(time="at", window=("10 seconds", "5 seconds"), max_gap=4)
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=policy)
     rows = shedder.guard(raw.withWatermark("at", "2 seconds"), id="value")
-    answers = rows.groupBy(F.window("at", "10 seconds", "5 seconds")).agg(F.count(F.lit(1)).alias("n"))
-    answers = shedder.deliver(answers)
+    answers = shedder.deliver(counts(rows, "10 seconds", "5 seconds"))
     query = shedder.start(answers.writeStream.format("parquet").option("path", str(folder / "out")))
-    print("started", flush=True)
-    if not finish:
-        query.awaitTermination()
-    query.processAllAvailable()
-    query.stop()
-    while not list(shedder.ledger.records("stop")):
-        time.sleep(0.05)
-    spark.stop()
+    run(spark, query, shedder, finish=finish)
 
 
 if __name__ == "__main__":

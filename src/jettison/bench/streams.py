@@ -26,7 +26,7 @@ _BOUND = "1 hour"  # far away: the benchmarks set the share kept themselves
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a query took: task CPU, rows a second after the first batch, and median batch time."""
+    """What one run of a query took: task CPU, rows a second after the first batches, and median batch time."""
 
     cpu_s: float
     rows_per_s: float
@@ -89,14 +89,17 @@ def to_end(writer: DataStreamWriter, shedder: jt.Shedder | None = None) -> Calla
 
 
 def alternate(
-    spark: SparkSession, folder: Path, variants: Mapping[str, Variant], repetitions: int
+    spark: SparkSession, folder: Path, variants: Mapping[str, Variant], repetitions: int, *, skip_batches: int = 1
 ) -> dict[str, list[Cost]]:
-    """Run all variants in turn, the order reversed every other time, after one warm-up of each."""
+    """Run all variants in turn, the order reversed every other time, after one warm-up of each.
+
+    The first `skip_batches` of every run are left out of its times: they compile.
+    """
     costs: dict[str, list[Cost]] = {name: [] for name in variants}
     for repetition in range(repetitions + 1):
         names = list(variants)[:: 1 if repetition % 2 else -1]
         for name in names:
-            cost = run_once(spark, folder / "run", variants[name])
+            cost = run_once(spark, folder / "run", variants[name], skip_batches)
             if repetition > 0:
                 costs[name].append(cost)
     return costs
@@ -112,7 +115,7 @@ def median(costs: list[Cost], measure: Callable[[Cost], float]) -> float:
     return statistics.median(map(measure, costs))
 
 
-def run_once(spark: SparkSession, folder: Path, variant: Variant) -> Cost:
+def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: int = 1) -> Cost:
     """Run one variant to its end in a fresh folder."""
     shutil.rmtree(folder, ignore_errors=True)
     run = variant(folder)
@@ -122,8 +125,8 @@ def run_once(spark: SparkSession, folder: Path, variant: Variant) -> Cost:
     rows = [p.numInputRows for p in batches]
     return Cost(
         cpu_s=task_cpu_s(spark) - before,
-        rows_per_s=sum(rows[1:]) / sum(seconds[1:]),  # the first batch compiles
-        batch_s=statistics.median(seconds[1:]),
+        rows_per_s=sum(rows[skip_batches:]) / sum(seconds[skip_batches:]),
+        batch_s=statistics.median(seconds[skip_batches:]),
         rows=sum(rows),
     )
 

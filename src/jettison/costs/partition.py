@@ -16,30 +16,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jettison.costs.batches import Batches, Joiner, gathered
 from jettison.costs.fewest import keep_in_turn, keep_most
 from jettison.costs.granularity import Granularity
 from jettison.costs.hashing import Cells, fingerprints
-from jettison.costs.report import TOP_KEYS, TaskReport
+from jettison.costs.pace import STARVATION, Pace
+from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
-from jettison.costs.sketch import CostSketch, FloatArray
+from jettison.costs.sketch import CostEstimates, CostSketch, FloatArray
 
-Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
 
-AGE_AIM = 0.9
-"""Share of the bound that the oldest row may have waited when its task starts."""
-GROWTH = 1.1
-"""By how much a task's work may grow from batch to batch while rows come early enough."""
-LEAST_WORK = 0.25
-"""Share of the bound to which a task's work is trimmed at most: where rows come late for other reasons, less is no use."""
 RESERVE = 0.05
 """Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
 """Share of the bound by which rows may start later than expected before what is left is decided anew."""
+LEARNED_ROWS = 1024
+"""Rows of a chunk that are learned from at most, evenly spread."""
 FIRST_ROWS = 32
 """Rows to run before the first decision, when nothing at all is known of costs."""
-STARVATION = 0.05
-"""Share of the bound that a task works in any case, on the cheapest rows, even where all rows come too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +74,7 @@ class WorkerMemory:
 
     residuals: Residuals = field(default_factory=lambda: Residuals(memory_rows=1000.0))
     granularity: Granularity = field(default_factory=Granularity)
-    work_s: float | None = None
-    """Work that a task may take on, found by feedback: with it the next batch's oldest rows are just young enough."""
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(slots=True)
@@ -127,6 +121,8 @@ class PartitionShedder:
         Filled while the partition runs.
     clock
         Seconds since the epoch, never going back within a task.
+    batch_id
+        Of the micro-batch, where it is known: tasks of one batch share its work. `None` takes each task for a batch.
     """
 
     def __init__(
@@ -136,8 +132,10 @@ class PartitionShedder:
         memory: WorkerMemory,
         report: TaskReport,
         clock: Callable[[], float],
+        batch_id: int | None = None,
     ) -> None:
         self._settings, self._costs, self._memory, self._report, self._clock = settings, costs, memory, report, clock
+        self._batch_id = batch_id
         self._started_s: float | None = None
         self._suspended_s = 0.0
         self._work_ends_s: float | None = None
@@ -145,10 +143,14 @@ class PartitionShedder:
     def run(self, function: ArrowFunction, batches: Batches) -> Batches:
         """The function's results for the rows kept."""
         self._report.tasks += 1
+        joiner = Joiner()
         for result in function(self._feed(batches)):
+            # Neither joining results nor what happens to them downstream is work of the function.
             paused = self._clock()
-            yield result
+            yield from joiner.add(result)
             self._suspended_s += self._clock() - paused
+        yield from joiner.rest()
+        self._memory.pace.end(self._report.busy_s)
 
     def _feed(self, batches: Batches) -> Batches:
         """Hand out rows in slices. When the clock runs away from the estimates, what is left is decided anew."""
@@ -173,7 +175,7 @@ class PartitionShedder:
 
     def _tables(self, batches: Batches) -> Iterator[pa.Table]:
         """Rows to be decided on together. Before anything is known of costs, only a few."""
-        for parts in _gathered(batches, self._settings.lookahead_rows):
+        for parts in gathered(batches, self._settings.lookahead_rows):
             rows = self._oldest_first(pa.Table.from_batches(parts))
             if self._costs.rows_learned == 0.0:
                 yield rows.slice(0, FIRST_ROWS)
@@ -195,7 +197,9 @@ class PartitionShedder:
             offset = 0
             while offset < batch.num_rows:
                 with self._own_time():
-                    piece = batch.slice(offset, self._memory.granularity.next_rows())
+                    rows, left = self._memory.granularity.next_rows(), batch.num_rows - offset
+                    # No remainder of its own: a call for a few rows costs as much as one for many.
+                    piece = batch.slice(offset, rows if left >= 2 * rows else left)
                 offset += piece.num_rows
                 yield piece
 
@@ -222,7 +226,9 @@ class PartitionShedder:
         estimates = self._costs.estimate_cells(cells)
         costs = estimates.cost * np.where(estimates.known, residuals.factor(known=True), residuals.factor(known=False))
         arrivals_s = self._arrivals(rows, now_s)
-        slack_s = np.maximum((1.0 - RESERVE) * bound_s - (now_s - arrivals_s), STARVATION * bound_s)
+        slack_s = (1.0 - RESERVE) * bound_s - (now_s - arrivals_s)
+        if slack_s.max() <= 0.0:  # all come too late: still some work is done, on the cheapest
+            slack_s = np.full(len(slack_s), STARVATION * bound_s)
         work_s = self._work(now_s - arrivals_s)
         if self._settings.rule == "in turn":
             kept = keep_in_turn(costs, slack_s)
@@ -230,31 +236,30 @@ class PartitionShedder:
             values = None if self._settings.value is None else _numbers(rows[self._settings.value])
             kept = keep_most(costs, np.minimum(slack_s, work_s), values)
         self._work_ends_s = now_s + work_s
-        chunk = _Chunk(
-            keys.filter(pa.array(kept)),
-            cells[:, kept],
-            estimates.cost[kept],
-            estimates.known[kept],
-            arrivals_s[kept],
-            np.concatenate([[0.0], np.cumsum(costs[kept])]),
-            now_s - self._suspended_s,
-        )
-        return chunk, rows if kept.all() else rows.filter(pa.array(kept))
+        if not kept.all():
+            self._account_for(keys, costs, ~kept)
+            keys, rows = keys.filter(pa.array(kept)), rows.filter(pa.array(kept))
+            cells, arrivals_s, costs = cells[:, kept], arrivals_s[kept], costs[kept]
+            estimates = CostEstimates(estimates.cost[kept], estimates.known[kept])
+        before_s = np.concatenate([[0.0], np.cumsum(costs)])
+        since_s = now_s - self._suspended_s
+        return _Chunk(keys, cells, estimates.cost, estimates.known, arrivals_s, before_s, since_s), rows
+
+    def _account_for(self, keys: pa.Array, costs: FloatArray, dropped: NDArray[np.bool_]) -> None:
+        """Put rows that go on record, with what they were estimated at."""
+        report, spared = self._report, costs[dropped]
+        report.spared_s += float(spared.sum())
+        named = _dearest_keys(keys.filter(pa.array(dropped)), spared)
+        report.dropped_keys = largest(report.dropped_keys, named, TOP_KEYS)
 
     def _work(self, ages_s: FloatArray) -> float:
         """Work that this task may still take on."""
-        memory, bound_s = self._memory, self._settings.bound_s
+        bound_s = self._settings.bound_s
         if self._work_ends_s is not None:  # the same task, some rows later
             return max(self._work_ends_s - self._clock(), STARVATION * bound_s)
-        if memory.work_s is None:
-            memory.work_s = bound_s / 2
-        elif self._settings.arrival is None:
-            memory.work_s = bound_s
-        else:
-            oldest = float(np.quantile(ages_s, 0.95)) / (AGE_AIM * bound_s)
-            memory.work_s *= 1.0 / min(oldest, 2.0) if oldest > 1.0 else min(GROWTH, 1.0 / max(oldest, 0.5))
-        memory.work_s = min(max(memory.work_s, LEAST_WORK * bound_s), bound_s)
-        return memory.work_s
+        if self._settings.arrival is None:
+            return bound_s
+        return self._memory.pace.begin(self._batch_id, float(np.quantile(ages_s, 0.95)), bound_s)
 
     def _arrivals(self, rows: pa.Table, now_s: float) -> FloatArray:
         if self._settings.arrival is None:
@@ -274,56 +279,50 @@ class PartitionShedder:
         firsts = np.cumsum(sizes) - sizes
         costs = weights * np.repeat(times_s / np.add.reduceat(weights, firsts), sizes)
         waits_s = np.repeat(chunk.starts_s, sizes) - chunk.arrivals_s[done]
-        if self._settings.learn:
-            self._correct(chunk, costs)
         report = self._report
-        report.costs.learn_cells(chunk.cells[:, done], costs)
         report.rows_kept += chunk.handed
         report.busy_s += float(times_s.sum())
         report.wait_s += float(waits_s.sum())
         report.longest_wait_s = max(report.longest_wait_s, float(waits_s.max()))
         report.rows_over += int((waits_s > self._settings.bound_s).sum())
-        report.add_keys(_dearest_keys(chunk.keys.slice(0, chunk.handed), costs))
+        # Of many rows at once a sample tells as much, and learning from all would cost more than it brings.
+        every = -(-chunk.handed // LEARNED_ROWS)
+        sample = slice(0, chunk.handed, every)
+        report.costs.learn_cells(chunk.cells[:, sample], costs[::every])
+        names = chunk.keys if every == 1 else chunk.keys.take(pa.array(np.arange(0, chunk.handed, every)))
+        named = _dearest_keys(names.slice(0, len(costs[::every])), every * costs[::every], every)
+        report.top = largest(report.top, named, TOP_KEYS)
+        if self._settings.learn:
+            self._correct(chunk, sample, costs[::every])
 
-    def _correct(self, chunk: _Chunk, costs: FloatArray) -> None:
+    def _correct(self, chunk: _Chunk, sample: slice, costs: FloatArray) -> None:
         """Move estimates and margin towards what the rows cost."""
-        done = slice(0, chunk.handed)
-        self._costs.learn_cells(chunk.cells[:, done], costs)
+        self._costs.learn_cells(chunk.cells[:, sample], costs)
         # Known keys are judged by the estimate that the next rows will get: it has just moved towards their costs, and
         # a factor against the old one would correct the same error twice.
-        after = self._costs.estimate_cells(chunk.cells[:, done]).cost
-        known = chunk.known[done]
+        after = self._costs.estimate_cells(chunk.cells[:, sample]).cost
+        known = chunk.known[sample]
         residuals = self._memory.residuals
         residuals.learn(float(after[known].sum()), float(costs[known].sum()), known=True, rows=int(known.sum()))
         residuals.learn(
-            float(chunk.estimates[done][~known].sum()),
+            float(chunk.estimates[sample][~known].sum()),
             float(costs[~known].sum()),
             known=False,
             rows=int((~known).sum()),
         )
 
 
-def _gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches gathered until they hold `rows` rows; empty ones are left out."""
-    gathered: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows:
-            gathered.append(batch)
-        if sum(one.num_rows for one in gathered) >= rows:
-            yield gathered
-            gathered = []
-    if gathered:
-        yield gathered
-
-
-def _dearest_keys(keys: pa.Array, costs: FloatArray) -> dict[str, tuple[float, float]]:
+def _dearest_keys(keys: pa.Array, costs: FloatArray, rows_each: int = 1) -> Totals:
     encoded = keys.dictionary_encode()
     codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
     totals, rows = np.bincount(codes, weights=costs), np.bincount(codes)
     names = encoded.dictionary
     dearest = np.argsort(totals)[::-1][:TOP_KEYS]
     return {
-        str(names[int(code)].as_py()) if code < len(names) else "null": (float(rows[code]), float(totals[code]))
+        str(names[int(code)].as_py()) if code < len(names) else "null": (
+            float(rows_each * rows[code]),
+            float(totals[code]),
+        )
         for code in dearest
         if rows[code]
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from jettison.costs.hashing import SharedHashes
@@ -10,6 +10,68 @@ from jettison.costs.sketch import CostSketch
 
 TOP_KEYS = 50
 """Keys by name that a report holds at most: those with the largest cost in total."""
+NAMED_DROPS = 10
+"""Keys by name that the account of a batch holds at most: those of which most work was dropped."""
+BATCHES_HELD = 64
+"""Accounts that a running total holds at most; whoever reads it must come more often than that many batches."""
+
+Totals = dict[str, tuple[float, float]]
+"""Rows and seconds by key."""
+
+
+@dataclass(slots=True)
+class BatchAccount:
+    """What the tasks of one micro-batch did with their rows; `seen` is always kept plus dropped.
+
+    Parameters
+    ----------
+    seen, kept, late, over
+        Rows in; rows that reached the function; rows that came over the bound already; rows kept that started over it.
+    wait_s, longest_wait_s
+        Queuing latency of the rows kept: sum, and largest.
+    busy_s, spared_s
+        Time in the function, and the time that the rows dropped were estimated at.
+    dropped_keys
+        Rows dropped and their estimated time by key, for the keys of which most was dropped.
+    """
+
+    seen: int = 0
+    kept: int = 0
+    late: int = 0
+    over: int = 0
+    wait_s: float = 0.0
+    longest_wait_s: float = 0.0
+    busy_s: float = 0.0
+    spared_s: float = 0.0
+    dropped_keys: Totals = field(default_factory=dict)
+
+    @property
+    def dropped(self) -> int:
+        """Rows that the function never saw."""
+        return self.seen - self.kept
+
+    def add(self, other: BatchAccount) -> BatchAccount:
+        """Both together; neither is changed."""
+        sums = {
+            one.name: getattr(self, one.name) + getattr(other, one.name)
+            for one in fields(self)
+            if one.name not in ("longest_wait_s", "dropped_keys")
+        }
+        return BatchAccount(
+            **sums,
+            longest_wait_s=max(self.longest_wait_s, other.longest_wait_s),
+            dropped_keys=largest(self.dropped_keys, other.dropped_keys, NAMED_DROPS),
+        )
+
+    def cause(self, bound_s: float) -> str:
+        """In words, why rows were dropped, or that none was."""
+        if not self.dropped:
+            return "every row could start in time"
+        late = f", {self.late:,} of them over it when they came" if self.late else ""
+        return (
+            f"{self.dropped:,} of {self.seen:,} rows were dropped so that the others start within {bound_s:g} s{late}; "
+            f"they were estimated at {self.spared_s:.3g} s of work, those kept took {self.busy_s:.3g} s"
+        )
 
 
 @dataclass(slots=True)
@@ -34,8 +96,12 @@ class TaskReport:
         Time spent on deciding, slicing and learning.
     tasks
         Tasks that reported.
-    top
-        Rows and cost in total by key, for the costliest keys.
+    spared_s
+        Estimated time of the rows dropped.
+    top, dropped_keys
+        Rows and cost in total by key, for the costliest keys; the same for rows dropped, with estimated costs.
+    batches
+        What was done in each micro-batch, the last ones only.
     """
 
     costs: CostSketch
@@ -48,7 +114,10 @@ class TaskReport:
     busy_s: float = 0.0
     own_s: float = 0.0
     tasks: int = 0
-    top: dict[str, tuple[float, float]] = field(default_factory=dict)
+    spared_s: float = 0.0
+    top: Totals = field(default_factory=dict)
+    dropped_keys: Totals = field(default_factory=dict)
+    batches: dict[int, BatchAccount] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, hashes: SharedHashes) -> TaskReport:
@@ -61,17 +130,22 @@ class TaskReport:
         for name in _COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.longest_wait_s = max(self.longest_wait_s, other.longest_wait_s)
-        self.add_keys(other.top)
+        self.top = largest(self.top, other.top, TOP_KEYS)
+        self.dropped_keys = largest(self.dropped_keys, other.dropped_keys, TOP_KEYS)
+        for batch_id, account in other.batches.items():
+            self.batches[batch_id] = self.batches.get(batch_id, BatchAccount()).add(account)
+        for old in sorted(self.batches)[:-BATCHES_HELD]:
+            del self.batches[old]
         return self
 
-    def add_keys(self, totals: Mapping[str, tuple[float, float]]) -> None:
-        """Count rows and cost of keys in, and forget the cheapest beyond the limit."""
-        for key, (rows, cost) in totals.items():
-            own_rows, own_cost = self.top.get(key, (0.0, 0.0))
-            self.top[key] = (own_rows + rows, own_cost + cost)
-        if len(self.top) > TOP_KEYS:
-            dearest: Iterable[str] = sorted(self.top, key=lambda key: self.top[key][1], reverse=True)[:TOP_KEYS]
-            self.top = {key: self.top[key] for key in dearest}
+    def of_batch(self, batch_id: int) -> TaskReport:
+        """State that all of this happened in one micro-batch; returns this report."""
+        account = BatchAccount(
+            self.rows_seen, self.rows_kept, self.rows_late, self.rows_over, self.wait_s, self.longest_wait_s,
+            self.busy_s, self.spared_s, largest(self.dropped_keys, {}, NAMED_DROPS),
+        )  # fmt: skip
+        self.batches = {batch_id: account}
+        return self
 
     @property
     def mean_wait_s(self) -> float:
@@ -84,4 +158,18 @@ class TaskReport:
         return self.own_s / self.busy_s if self.busy_s > 0 else 0.0
 
 
-_COUNTERS = tuple(one.name for one in fields(TaskReport) if one.name not in ("costs", "top", "longest_wait_s"))
+_NO_COUNTERS = ("costs", "top", "dropped_keys", "batches", "longest_wait_s")
+_COUNTERS = tuple(one.name for one in fields(TaskReport) if one.name not in _NO_COUNTERS)
+
+
+def largest(one: Mapping[str, tuple[float, float]], other: Mapping[str, tuple[float, float]], most: int) -> Totals:
+    """Totals by key of both together, the largest `most` of them by seconds.
+
+    >>> largest({"a": (1, 0.5), "b": (1, 0.2)}, {"b": (2, 0.4), "c": (1, 0.1)}, most=2)
+    {'b': (3, 0.6000000000000001), 'a': (1, 0.5)}
+    """
+    both = dict(one)
+    for key, (rows, cost_s) in other.items():
+        own_rows, own_cost_s = both.get(key, (0, 0.0))
+        both[key] = (own_rows + rows, own_cost_s + cost_s)
+    return dict(sorted(both.items(), key=lambda item: item[1][1], reverse=True)[:most])

@@ -153,6 +153,11 @@ class CostSketch:
         twin.counts, twin.costs = self.counts.copy(), self.costs.copy()
         return twin
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A task touches few cells, and its report travels on a path on which the next task waits.
+        filled = np.flatnonzero(self.counts)
+        return _of_filled_cells, (self.hashes, filled.astype(np.int32), self.counts[filled], self.costs[filled])
+
     def to_dict(self) -> dict[str, Any]:
         """Numbers and text only, for JSON; `from_dict` restores the sketch to single precision."""
         return {
@@ -173,6 +178,14 @@ class CostSketch:
                 raise InvalidSetting(explain(f"`{name}` must hold {len(sketch.counts)} numbers >= 0", f"{len(values)}"))
             setattr(sketch, name, values)
         return sketch
+
+
+def _of_filled_cells(
+    hashes: SharedHashes, filled: NDArray[np.int32], counts: FloatArray, costs: FloatArray
+) -> CostSketch:
+    sketch = CostSketch(hashes)
+    sketch.counts[filled], sketch.costs[filled] = counts, costs
+    return sketch
 
 
 def _packed(values: FloatArray) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from jettison.costs.report import TaskReport
+from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
+from jettison.errors import DamagedPlan, explain
+
+STATUS_FILE = "status.json"
+"""Lies beside the learned costs, for others to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,9 @@ class CostStatus:
     overhead
         Time for deciding, slicing and learning over the function's own.
     costliest
-        Keys with the largest cost in total, costliest first.
+        Keys with the largest cost in total, costliest first; those of the run before among them.
+    most_dropped
+        Keys of which most work was dropped, with the cost that they were estimated at.
     sketch_bytes
         Memory of the sketch.
     """
@@ -47,12 +54,13 @@ class CostStatus:
     mean_cost_s: float
     overhead: float
     costliest: tuple[KeyCost, ...]
+    most_dropped: tuple[KeyCost, ...]
     sketch_bytes: int
 
     @classmethod
-    def of(cls, report: TaskReport, bound_s: float, sketch_bytes: int) -> CostStatus:
-        """From the sum of all reports."""
-        by_cost = sorted(report.top.items(), key=lambda item: item[1][1], reverse=True)
+    def of(cls, report: TaskReport, bound_s: float, sketch_bytes: int, before: Iterable[KeyCost] = ()) -> CostStatus:
+        """From the sum of all reports, and the costliest keys of the run before."""
+        earlier: Totals = {one.key: (one.rows, one.rows * one.mean_s) for one in before}
         return cls(
             report.rows_seen,
             report.rows_kept,
@@ -63,9 +71,20 @@ class CostStatus:
             bound_s,
             report.busy_s / report.rows_kept if report.rows_kept else 0.0,
             report.overhead,
-            tuple(KeyCost(key, rows, cost / rows) for key, (rows, cost) in by_cost),
+            _by_key(largest(earlier, report.top, TOP_KEYS)),
+            _by_key(report.dropped_keys),
             sketch_bytes,
         )
+
+    @classmethod
+    def from_json(cls, text: str) -> CostStatus:
+        """What `to_json` wrote; raises `ValueError` for anything else."""
+        try:
+            found = json.loads(text)
+            keys = {name: tuple(KeyCost(**one) for one in found[name]) for name in ("costliest", "most_dropped")}
+            return cls(**(found | keys))
+        except (TypeError, KeyError) as error:
+            raise DamagedPlan(explain("the status of a function", str(error))) from error
 
     def to_json(self) -> str:
         """For dashboards, beside the plan."""
@@ -83,3 +102,7 @@ class CostStatus:
             f"and {self.longest_wait_s:.3g} s at most of {self.bound_s:g} s, {1e3 * self.mean_cost_s:.3g} ms a row, "
             f"overhead {self.overhead:.1%}, costliest: {keys or 'none yet'}"
         )
+
+
+def _by_key(totals: Totals) -> tuple[KeyCost, ...]:
+    return tuple(KeyCost(key, rows, cost_s / rows) for key, (rows, cost_s) in totals.items() if rows)

@@ -33,15 +33,16 @@ def raw_rides(spark: SparkSession, directory: Path, *, files_per_batch: int | No
 
 def plain_fares(raw: DataFrame) -> DataFrame:
     """The query as its owner wrote it."""
-    return _by_window(_parsed(raw), F.avg("fare").alias("fare"))
+    return _by_window(parsed(raw), F.avg("fare").alias("fare"))
 
 
 def shed_fares(guarded: DataFrame) -> DataFrame:
     """The same query over guarded rows: the mean comes with its bounds."""
-    return _by_window(_parsed(guarded, "jt_weight"), jt.avg("fare").alias("fare"))
+    return _by_window(parsed(guarded, "jt_weight"), jt.avg("fare").alias("fare"))
 
 
-def _parsed(rows: DataFrame, *carried: str) -> DataFrame:
+def parsed(rows: DataFrame, *carried: str) -> DataFrame:
+    """The rides, with some columns of the raw stream carried on."""
     ride = F.from_json("value", RIDE_SCHEMA).alias("ride")
     return rows.select(*carried, ride).select(*carried, "ride.*")
 

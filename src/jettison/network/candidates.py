@@ -10,7 +10,8 @@ Choices where the paper is silent, each safe rather than clever:
   delivery is lower as well: `jettison.network.evaluate` gives it, and tables show it.
 - **Aggregates**: missing rows make answers approximate, they do not make them fewer. Delivery of an output behind an
   aggregate is the share of the rows that its answers stand for; the work behind an aggregate counts as fixed; nothing
-  is dropped behind it; and nothing above it either unless it uses the rows' weights.
+  is dropped behind it.
+- **Boxes that need all rows** have no candidates above them; `jettison.network.needs` says which these are.
 - **Semantic drops** need the value that an output's owner speaks of. A location is semantic if every box from it to
   every output keeps the value, and random otherwise.
 - **Histograms** at inner arcs follow from those of the inputs: filters on the value pass whole cells, other boxes thin
@@ -28,6 +29,7 @@ from scipy import sparse
 from jettison.network.cells import ValueCells, cells_of
 from jettison.network.drop_model import Delivery, DropModel, Location, Vector
 from jettison.network.graph import Arc, Box, Output, QueryGraph, arc_into
+from jettison.network.needs import above_value_change, needs_all_rows
 from jettison.network.qos import LossTolerance, Piece, ValueUtility
 from jettison.network.semantic import ValueTable
 
@@ -89,8 +91,8 @@ class _Builder:
         self._cells: ValueCells | None = cells_of(graph)
         self._width = len(self._cells) if self._cells is not None else 1
         self._semantic = semantic and self._cells is not None
-        self._forbidden = _above_unweighted(graph)
-        self._value_lost = _above_value_change(graph)
+        self._needs_all = needs_all_rows(graph)
+        self._value_lost = above_value_change(graph)
         self._sheet = _Sheet()
         self._arcs: dict[Arc, _Stream] = {}
 
@@ -129,7 +131,7 @@ class _Builder:
         )
 
     def _at_input(self, name: str, rates: Vector) -> _Stream:
-        if name in self._forbidden:
+        if name in self._needs_all:
             # Nobody may drop here: a unit that no location owns, which planners leave at 1.
             return _Stream({self._sheet.unit(float(rates.sum()), None): rates})
         return _Stream(self._place(name, name, None, _Stream({-1: rates})))
@@ -138,16 +140,11 @@ class _Builder:
         """Hand a stream to its readers, through a candidate location for each if it is a split."""
         readers = self._graph.readers(stream)
         for arc in readers:
-            droppable = len(readers) > 1 and not state.frozen and arc.target not in self._forbidden
-            droppable = droppable and not self._unweighted(arc.target)
+            droppable = len(readers) > 1 and not state.frozen and arc.target not in self._needs_all
             if droppable and state.by_cell.sum() > 0:
                 self._arcs[arc] = _Stream(self._place(arc.name, stream, arc.target, state))
             else:
                 self._arcs[arc] = state
-
-    def _unweighted(self, target: str) -> bool:
-        box = self._graph.boxes.get(target)
-        return box is not None and box.kind == "aggregate" and not box.weighted
 
     def _place(self, name: str, stream: str, target: str | None, state: _Stream) -> Mix:
         """Make the units of a location on a stream; the mix that leaves it."""
@@ -236,35 +233,6 @@ def _table(value: ValueUtility, cells: ValueCells, shares: Vector) -> ValueTable
     beyond = value.intervals[-1][1] + 1.0
     with_rest = ValueUtility([*value.intervals, (beyond, beyond + 1.0, 0.0)], value.column, value.output)
     return ValueTable.of(with_rest, [*frequencies, rest])
-
-
-def below_aggregates(graph: QueryGraph) -> set[str]:
-    """Aggregates, and the boxes behind them."""
-    found: set[str] = set()
-    for box in graph.boxes.values():
-        if box.kind == "aggregate" or any(source in found for source in box.sources):
-            found.add(box.name)
-    return found
-
-
-def _above_unweighted(graph: QueryGraph) -> set[str]:
-    """Inputs and boxes with an aggregate below them that does not use weights."""
-    found: set[str] = set()
-    for stream in (*reversed(list(graph.boxes)), *graph.inputs):
-        for arc in graph.readers(stream):
-            box = graph.boxes.get(arc.target)
-            if box is not None and (box.name in found or (box.kind == "aggregate" and not box.weighted)):
-                found.add(stream)
-    return found
-
-
-def _above_value_change(graph: QueryGraph) -> set[str]:
-    """Inputs and boxes through which, or below which, a row's value changes before it reaches some output."""
-    found = {box.name for box in graph.boxes.values() if not box.keeps_value or box.kind == "aggregate"}
-    for stream in (*reversed(list(graph.boxes)), *graph.inputs):
-        if any(arc.target in found for arc in graph.readers(stream)):
-            found.add(stream)
-    return found
 
 
 def _matrix(rows: list[dict[int, float]], width: int) -> sparse.csr_matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,26 @@ from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtilit
 
 _TOP = {"inputs", "boxes", "outputs", "latency", "checkpoint", "value", "integral_values", "semantic"}
 _INPUT = {"rate", "values", "id", "arrival", "format", "path", "schema", "options"}
-_BOX = {"reads", "kind", "sql", "cost", "selectivity", "passes", "keeps_value", "values", "weighted"}
+_BOX = {
+    "reads",
+    "kind",
+    "sql",
+    "cost",
+    "selectivity",
+    "passes",
+    "keeps_value",
+    "values",
+    "weighted",
+    "bounds",
+    "monotone",
+    "watermark",
+}
 _OUTPUT = {"reads", "path", "qos"}
 _QOS = {"loss_tolerance", "value", "latency", "weight"}
+# A word of SQL that makes a query depend on rows that are missing.
+_NOT_MONOTONE = re.compile(
+    r"\b(outer|anti|semi|except|minus|(left|right|full)\s+join)\b|\bnot\s+(in\s*\(\s*select|exists)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +51,8 @@ class Pipeline:
         By input: `format`, `path`, `schema`, `options`, `id`, `arrival`.
     sql
         By box: the query, in which its sources are tables under their own names. Unions need none.
+    watermarks
+        By box: delay by column, for `withWatermark` on what the box reads. Windowed aggregates and joins need it.
     paths
         By output: the folder to write to.
     latency, checkpoint
@@ -46,6 +66,7 @@ class Pipeline:
     graph: QueryGraph
     sources: Mapping[str, Mapping[str, Any]]
     sql: Mapping[str, str]
+    watermarks: Mapping[str, Mapping[str, str]]
     paths: Mapping[str, str]
     latency: str | float
     checkpoint: str
@@ -85,13 +106,14 @@ def parse(document: Mapping[str, Any]) -> Pipeline:
     graph = QueryGraph(
         [Input(name, float(body.get("rate", 1.0)), _triples(body.get("values", ()))) for name, body in inputs.items()],
         [_box(name, body) for name, body in boxes.items()],
-        [Output(name, _reads(name, body)[0], _qos(name, body.get("qos", {}), value)) for name, body in outputs.items()],
+        [Output(name, _reads(name, body)[0], qos(name, body.get("qos", {}), value)) for name, body in outputs.items()],
         integral_values=bool(document.get("integral_values", False)),
     )
     return Pipeline(
         graph=graph,
         sources=inputs,
         sql={name: body["sql"] for name, body in boxes.items() if "sql" in body},
+        watermarks={name: _watermark(name, body["watermark"]) for name, body in boxes.items() if "watermark" in body},
         paths={name: body["path"] for name, body in outputs.items() if "path" in body},
         latency=document.get("latency", "10 seconds"),
         checkpoint=str(document.get("checkpoint", "")),
@@ -102,6 +124,8 @@ def parse(document: Mapping[str, Any]) -> Pipeline:
 
 def _box(name: str, body: Mapping[str, Any]) -> Box:
     sources = _reads(name, body)
+    if len(sources) > 1 and "sql" in body and "kind" not in body:
+        raise InvalidSetting(explain("`kind` must say join or union", "none beside `sql`", where=f"box {name!r}"))
     passes = body.get("passes")
     return Box(
         name,
@@ -113,10 +137,20 @@ def _box(name: str, body: Mapping[str, Any]) -> Box:
         keeps_value=bool(body.get("keeps_value", True)),
         values=_triples(body.get("values", ())),
         weighted=bool(body.get("weighted", False)),
+        bounds=bool(body.get("bounds", True)),
+        monotone=bool(body.get("monotone", not _NOT_MONOTONE.search(str(body.get("sql", ""))))),
     )
 
 
-def _qos(name: str, body: Mapping[str, Any], column: str) -> QoS:
+def _watermark(name: str, body: Any) -> Mapping[str, str]:
+    if not isinstance(body, dict):
+        hint = "write watermark: {time: 10 seconds}"
+        raise InvalidSetting(explain("a delay by column", repr(body), where=f"watermark of box {name!r}", hint=hint))
+    return {str(column): str(delay) for column, delay in body.items()}
+
+
+def qos(name: str, body: Mapping[str, Any], column: str) -> QoS:
+    """The QoS of an output from points, so that an error names the output and the point."""
     _known(body, _QOS, f"the QoS of output {name!r}")
     return QoS(
         loss_tolerance=LossTolerance(body["loss_tolerance"], name) if "loss_tolerance" in body else None,

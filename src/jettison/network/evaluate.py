@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jettison.network.candidates import below_aggregates
 from jettison.network.cells import ValueCells, cells_of
 from jettison.network.drop_model import DropModel, Vector
 from jettison.network.graph import Arc, Box, QueryGraph, arc_into
+from jettison.network.needs import below_aggregates
 
 Keep = Mapping[str, float | Vector]
 """Share kept by name of the location: a number, or one for each cell of values."""

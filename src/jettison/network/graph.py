@@ -64,6 +64,12 @@ class Box:
     weighted
         For an aggregate: whether it uses the rows' weights, so that its answers stay right when rows are missing.
         If not, nothing is ever dropped above it.
+    bounds
+        For a weighted aggregate: whether it states bounds. Behind a join they would be too narrow, so nothing is
+        dropped above that join if it does.
+    monotone
+        Whether fewer rows in give a subset of the rows out. False for outer, anti and semi joins, and for any
+        function that looks for missing rows; then nothing is ever dropped above it.
     """
 
     name: str
@@ -75,6 +81,8 @@ class Box:
     keeps_value: bool = True
     values: tuple[tuple[float, float, float], ...] = ()
     weighted: bool = False
+    bounds: bool = True
+    monotone: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def _road_map(graph: QueryGraph, model: DropModel, loads: Sequence[float]) -> st
                 _drops(model, survival),
                 ", ".join(f"{name} {delivered:.0%}" for name, delivered in real.delivered.items()),
                 ", ".join(f"{name} {utility:.2f}" for name, utility in utilities.items()),
-                f"{sum(utilities.values()):.3f}",
+                f"{sum(graph.outputs[name].qos.weight * utility for name, utility in utilities.items()):.3f}",
                 f"{max(0.0, beyond):.3f}",
             ]
         )

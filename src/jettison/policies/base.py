@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jettison.concept.book import PaneBook
 from jettison.plan import DropPlan
@@ -68,6 +72,24 @@ class LearnsFromCounts(Protocol):
 
     def learn_counts(self, stats: Stats) -> None:
         """Take note of a batch whose counts are exact; plans made from now on may differ."""
+        ...
+
+
+@runtime_checkable
+class LearnsFromRows(Protocol):
+    """A policy that is shown some of the rows themselves: a sample that no plan drops."""
+
+    def learn_rows(self, batch_id: int, rows: Mapping[str, NDArray[np.float64]]) -> None:
+        """Take note of the sampled rows of a batch, by drop point; plans made from now on may differ."""
+        ...
+
+
+@runtime_checkable
+class LearnsFromPassRate(Protocol):
+    """A policy that compares what a plan kept with what it was expected to keep."""
+
+    def learn_pass_rate(self, stats: Stats, plan: DropPlan) -> None:
+        """Take note of a batch whose counts are exact and of the plan it ran under; later plans may differ."""
         ...
 
 

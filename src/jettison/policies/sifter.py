@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +16,18 @@ from jettison.settings import RegionDrop
 from jettison.sifter import codec
 from jettison.sifter.build import Built, Sample
 from jettison.sifter.choose import best, candidates
+from jettison.sifter.consolidate import frequencies
+from jettison.sifter.following import NewestRows, PassRate, share_passing
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.raster import ZOOMED_MOST_CUTS, Raster, zoomed_crowd
+from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_MOST_CUTS, Raster, zoomed_crowd
 from jettison.sifter.region_filter import Outside, RegionFilter
-from jettison.sifter.space import Space
+from jettison.sifter.space import Codes, Floats, Space
 from jettison.stats import Budget, Stats
 
-# A plan's file holds 64 KiB by default, and a cell takes up to four characters of it.
-MOST_CELLS = 12_000
+# A throttler that drifts calls for new regions only if so much of the sample is new: old rows would give the old ones.
+_NEW_ON_DRIFT = 0.1
+# Thresholds are rounded, and corrections are by chance: less than this is no miss of a budget.
+_MET_WITHIN = 1e-3
 
 
 class Sifter:
@@ -47,7 +53,12 @@ class Sifter:
     outside
         What happens to rows outside the domain while shedding: all are kept, or all dropped.
     sample_every
-        One row in so many is kept in every region, as a sample of the unfiltered stream for the next filter; 0: none.
+        One row in so many is kept in every region and marked, as a sample of the unfiltered stream; 0: none. On Spark
+        the regions are then rebuilt from it when the throttler drifts, or the stream does.
+    sample_size
+        How many of the newest sampled rows regions are built from; never fewer than `sample` has.
+    drift
+        Change of the throttler that calls for new regions.
 
     Examples
     --------
@@ -64,6 +75,10 @@ class Sifter:
     `jettison.source`. Where the raster of the regions is too large for a plan, as with many attributes, fewer regions
     are used there.
 
+    A sample is only a sample, so what passes misses the budget by some percent at first. A running query tells how
+    many rows did pass (`learn_pass_rate`), and later plans make up for the difference. Only at a drop point with
+    protected rows that is left to the estimate of their share, which takes in the same difference.
+
     References
     ----------
     .. [1] Gedik, Wu, Yu: Efficient Construction of Compact Shedding Filters for Data Stream Processing. ICDE 2007.
@@ -79,15 +94,20 @@ class Sifter:
         partitioning: str = "auto",
         outside: Outside = "keep",
         sample_every: int = 0,
+        sample_size: int = 2000,
+        drift: float = 0.05,
     ) -> None:
         if not 0.0 <= fairness <= 1.0:
             raise InvalidSetting(explain("`fairness` must lie in [0, 1]", repr(fairness)))
         if sample_every < 0 or sample_every == 1:
             raise InvalidSetting(explain("`sample_every` must be 0, or 2 and more", repr(sample_every)))
+        if sample_size < 1 or drift <= 0.0:
+            raise InvalidSetting(explain("positive `sample_size` and `drift`", f"{sample_size} and {drift}"))
         self.queries = queries
         self.fairness = fairness
+        self.sample_every = sample_every
         self._regions, self._partitioning = regions, partitioning
-        self._outside, self._sample_every = outside, sample_every
+        self._outside, self._sample_size, self._drift = outside, sample_size, drift
         self._candidates: tuple[Built, ...] = ()
         self.learn(sample)
 
@@ -95,14 +115,30 @@ class Sifter:
         """Rebuild all regions from a new sample of the unfiltered stream; the next plan uses them."""
         space = self.queries.space
         points = space.points(sample) if isinstance(sample, dict) else np.asarray(sample, dtype=np.float64)
-        known = Sample.of(self.queries, points)
-        self._candidates = candidates(self.queries, known, regions=self._regions, partitioning=self._partitioning)
-        self._on_plan = tuple(self._fitting(one, known) for one in self._candidates)
+        self._newest = NewestRows(points.reshape(-1, space.dimensions), self._sample_size)
+        self._rebuild(throttler=None)
+
+    def learn_rows(self, batch_id: int, rows: Mapping[str, Floats]) -> None:
+        """Take in sampled rows of a running query, as coordinates by drop point; each batch counts once."""
+        for point, of_point in rows.items():
+            self._newest.add(batch_id, point, of_point)
+
+    def learn_pass_rate(self, stats: Stats, plan: DropPlan) -> None:
+        """Compare the rows that passed under `plan` with those that the sample let expect."""
+        for name, point in stats.points.items():
+            setting = plan.points.get(name)
+            if not isinstance(setting, RegionDrop) or point.protected_share > 0.0 or _may_have_late(setting, stats):
+                continue
+            for laid_out in self._on_plan:  # none fits a plan of regions that have been replaced since
+                if laid_out.made(setting):
+                    laid_out.passed.setdefault(name, PassRate()).add(
+                        point.kept, point.seen * share_passing(laid_out.frequency, setting.keep)
+                    )
 
     def filter(self, throttler: float) -> RegionFilter:
         """The filter that lets a share of `throttler` of the rows pass."""
         chosen = best(self._candidates, throttler, self.fairness)
-        return chosen.filter(throttler, self.fairness, outside=self._outside, sample_every=self._sample_every)
+        return chosen.filter(throttler, self.fairness, outside=self._outside, sample_every=self.sample_every)
 
     def to_bytes(self, throttler: float) -> bytes:
         """The same as bytes, for `jettison.source.SifterFilter.from_bytes`."""
@@ -110,46 +146,92 @@ class Sifter:
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give every drop point the regional shares that spend the budget."""
-        points = {name: self._setting(point.protected_share, budget) for name, point in stats.points.items()}
-        return DropPlan(version=0, points=points, cause=budget.cause)
+        if budget.keep_fraction < 1.0:
+            self._follow(budget.keep_fraction)
+        points = {name: self._setting(name, point.protected_share, budget) for name, point in stats.points.items()}
+        asked = {n: beside_protected(budget.keep_fraction, one.protected_share) for n, one in stats.points.items()}
+        missed = any(abs(one.keep_fraction - asked[name]) > _MET_WITHIN for name, one in points.items())
+        cause = budget.cause + ("; no thresholds meet it, these come nearest" if missed else "")
+        return DropPlan(version=0, points=points, cause=cause)
 
-    def _setting(self, protected_share: float, budget: Budget) -> RegionDrop:
+    def _follow(self, throttler: float) -> None:
+        """Rebuild the regions if the throttler has drifted, or if the stream has moved away from under them."""
+        drifted = self._built_for is None or abs(throttler - self._built_for) > self._drift
+        if drifted and self._newest.new >= len(self._newest) * _NEW_ON_DRIFT:
+            self._rebuild(throttler)
+        elif self._newest.new >= len(self._newest):
+            codes = self.queries.space.codes(self._newest.take())
+            if any(one.moved(codes) for one in self._on_plan):
+                self._rebuild(throttler)
+
+    def _rebuild(self, throttler: float | None) -> None:
+        known = Sample.of(self.queries, self._newest.take())
+        self._candidates = candidates(self.queries, known, regions=self._regions, partitioning=self._partitioning)
+        self._on_plan = tuple(_LaidOut(*self._fitting(one, known)) for one in self._candidates)
+        self._built_for = throttler
+
+    def _setting(self, name: str, protected_share: float, budget: Budget) -> RegionDrop:
         if budget.keep_fraction >= 1.0 and budget.late_keep_fraction >= 1.0:
             return RegionDrop()
         fresh = beside_protected(budget.keep_fraction, protected_share)
         late = beside_protected(budget.late_keep_fraction, protected_share)
         # One raster serves both: regions are chosen for the rows that are in time.
-        built = best(self._on_plan, fresh, self.fairness)
-        raster = Raster.of(built.partition)
-        assert raster is not None  # `_fitting` saw to it
-        keep, late_keep = self._shares(built, fresh), self._shares(built, late)
+        chosen = best((one.built for one in self._on_plan), fresh, self.fairness)
+        laid_out = next(one for one in self._on_plan if one.built is chosen)
+        ratio = laid_out.passed[name].ratio if name in laid_out.passed else 1.0
+        keep, late_keep = self._shares(chosen, fresh, ratio), self._shares(chosen, late, ratio)
         return RegionDrop(
-            keep_fraction=_expected(built, keep),
+            keep_fraction=_corrected(share_passing(laid_out.frequency, keep), ratio),
             space=fingerprint(self.queries.space),
-            cuts=tuple(tuple(axis.cuts.tolist()) for axis in raster.axes),
-            cells=tuple(raster.cells.tolist()),
+            cuts=laid_out.cuts,
+            cells=laid_out.cells,
             keep=keep,
-            late_keep_fraction=_expected(built, late_keep),
+            late_keep_fraction=_corrected(share_passing(laid_out.frequency, late_keep), ratio),
             late_keep=late_keep,
             late_after_s=budget.late_after_s,
         )
 
-    def _shares(self, built: Built, throttler: float) -> tuple[float, ...]:
+    def _shares(self, built: Built, throttler: float, ratio: float) -> tuple[float, ...]:
         """Share kept of each region and of rows outside, with the sample that is kept everywhere."""
         if throttler >= 1.0:
             return (1.0,) * (built.partition.regions + 1)
-        sampled = 1.0 / self._sample_every if self._sample_every else 0.0
-        made = built.filter(throttler, self.fairness, outside=self._outside, sample_every=self._sample_every)
+        sampled = 1.0 / self.sample_every if self.sample_every else 0.0
+        asked = min(throttler / ratio, 1.0)
+        made = built.filter(asked, self.fairness, outside=self._outside, sample_every=self.sample_every)
         kept = np.append(1.0 - made.drop, 1.0 if self._outside == "keep" else 0.0)
         return tuple((sampled + (1.0 - sampled) * kept).tolist())
 
-    def _fitting(self, built: Built, sample: Sample) -> Built:
-        """`built`, or the finest of its kind whose raster fits a plan."""
+    def _fitting(self, built: Built, sample: Sample) -> tuple[Built, Raster]:
+        """`built`, or the finest of its kind whose raster fits a plan, with that raster."""
         regions = built.partition.regions
-        while not _fits(Raster.of(built.partition)):
+        while not _fits(raster := Raster.of(built.partition)):
             regions = max(regions * 3 // 4, 1)
             built = candidates(self.queries, sample, regions=regions, partitioning=built.partitioning)[0]
-        return built
+        assert raster is not None
+        return built, raster
+
+
+class _LaidOut:
+    """Regions as a plan holds them, and how well their frequencies have told what passes."""
+
+    def __init__(self, built: Built, raster: Raster) -> None:
+        self.built = built
+        self.frequency = built.statistics.frequency
+        self.cuts = tuple(tuple(axis.cuts.tolist()) for axis in raster.axes)
+        self.cells = tuple(raster.cells.tolist())
+        self.passed: dict[str, PassRate] = {}
+
+    def moved(self, codes: Codes) -> bool:
+        """Whether newer rows lie in other regions than the sample did, by more than chance explains."""
+        partition = self.built.partition
+        frequency = frequencies(partition, partition.region_of(codes))
+        # The mean distance of two samples of the same stream is half of this.
+        by_chance = math.sqrt(4.0 * partition.regions / (math.pi * max(len(codes), 1)))
+        return float(np.abs(frequency - self.frequency).sum()) / 2.0 > by_chance
+
+    def made(self, setting: RegionDrop) -> bool:
+        """Whether a setting is of these regions."""
+        return setting.cuts == self.cuts and setting.cells == self.cells
 
 
 def fingerprint(space: Space) -> int:
@@ -158,13 +240,19 @@ def fingerprint(space: Space) -> int:
 
 
 def _fits(raster: Raster | None) -> bool:
-    if raster is None or len(raster.cells) > MOST_CELLS:
+    if raster is None or len(raster.cells) > PLAN_MOST_CELLS:
         return False
     return all(zoomed_crowd(axis.cuts) <= ZOOMED_MOST_CUTS for axis in raster.axes)
 
 
-def _expected(built: Built, keep: tuple[float, ...]) -> float:
-    """Share of all rows kept, by the sample."""
-    frequency = built.statistics.frequency
-    every = np.append(frequency, max(1.0 - float(frequency.sum()), 0.0))
-    return min(float(every @ np.array(keep)), 1.0)
+def _corrected(expected: float, ratio: float) -> float:
+    return expected if expected >= 1.0 else min(expected * ratio, 1.0)
+
+
+def _may_have_late(setting: RegionDrop, stats: Stats) -> bool:
+    """Whether some of a batch's rows may have been kept at the shares of late rows, which its counts do not tell apart."""
+    if setting.late_keep is None or setting.late_keep == setting.keep or stats.oldest_arrival_s is None:
+        return False
+    assert setting.late_after_s is not None
+    seen_late = stats.started_s - stats.oldest_arrival_s > setting.late_after_s
+    return seen_late or max(setting.late_keep) == 0.0  # of late rows that are all dropped nothing is seen

@@ -34,6 +34,10 @@ class RunSettings:
     out: Path
     say: Callable[[str], None] = print
 
+    def command(self, paper: str) -> str:
+        """The command that makes this run."""
+        return f"jettison reproduce {paper}{' --quick' if self.quick else ''} --seed {self.seed}"
+
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -1,30 +1,15 @@
-"""What all settings of drop points have in common."""
+"""What all settings of drop points have in common.
+
+A setting is a frozen dataclass with a `kind` that tells it apart in a serialised plan, a `keep_fraction`, the share of
+unprotected rows that it is expected to keep, and `keeps_everything`. Its fields are numbers, texts, tuples of them, or
+`None`. They travel as JSON, where a tuple becomes a list: a setting that holds tuples restores them itself.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+import math
 
 from jettison.errors import InvalidSetting, explain
-
-
-class SettingLike(Protocol):
-    """What a drop point does, as a frozen dataclass whose fields are numbers, texts, tuples of them, or `None`.
-
-    The fields travel as JSON, where a tuple becomes a list: a setting that holds tuples restores them itself.
-    """
-
-    kind: ClassVar[str]
-    """Tells the settings apart in a serialised plan."""
-
-    @property
-    def keep_fraction(self) -> float:
-        """Expected share of the unprotected rows that are kept."""
-        ...
-
-    @property
-    def keeps_everything(self) -> bool:
-        """Whether no row at all is dropped."""
-        ...
 
 
 def check_fraction(name: str, value: float) -> None:
@@ -33,3 +18,9 @@ def check_fraction(name: str, value: float) -> None:
         raise InvalidSetting(
             explain(f"`{name}` must lie in [0, 1]", repr(value), hint="pass the share kept, not the share dropped")
         )
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise `InvalidSetting` unless `value` is a finite number above zero."""
+    if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
+        raise InvalidSetting(explain(f"`{name}` must be positive", repr(value)))

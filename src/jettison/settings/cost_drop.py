@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction
+from jettison.settings.base import check_fraction, check_positive
 
 _BYTES_PER_CELL = 4
 
@@ -43,8 +42,7 @@ class CostDrop:
 
     def __post_init__(self) -> None:
         check_fraction("keep_fraction", self.keep_fraction)
-        if not (isinstance(self.bound_s, (int, float)) and math.isfinite(self.bound_s) and self.bound_s > 0):
-            raise InvalidSetting(explain("`bound_s` must be positive", repr(self.bound_s)))
+        check_positive("bound_s", self.bound_s)
         if not (isinstance(self.rows, int) and isinstance(self.columns, int) and self.rows * self.columns > 0):
             raise InvalidSetting(
                 explain("`rows` and `columns` must be positive", f"{self.rows!r} and {self.columns!r}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction
+from jettison.settings.base import check_fraction, check_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ class RandomDrop:
             )
         if self.late_keep_fraction is not None:
             check_fraction("late_keep_fraction", self.late_keep_fraction)
-        if self.late_after_s is not None and not (math.isfinite(self.late_after_s) and self.late_after_s > 0):
-            raise InvalidSetting(explain("`late_after_s` must be positive", repr(self.late_after_s)))
+        if self.late_after_s is not None:
+            check_positive("late_after_s", self.late_after_s)
 
     @property
     def keeps_everything(self) -> bool:

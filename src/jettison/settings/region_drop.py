@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction
+from jettison.settings.base import check_fraction, check_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class RegionDrop:
         given = [one is not None for one in (self.late_keep_fraction, self.late_keep, self.late_after_s)]
         if any(given) != all(given):
             raise InvalidSetting(explain("all settings of late rows or none", f"{sum(given)} of 3"))
-        if self.late_after_s is not None and not (math.isfinite(self.late_after_s) and self.late_after_s > 0):
-            raise InvalidSetting(explain("`late_after_s` must be positive", repr(self.late_after_s)))
+        if self.late_after_s is not None:
+            check_positive("late_after_s", self.late_after_s)
         if self.late_keep_fraction is not None:
             check_fraction("late_keep_fraction", self.late_keep_fraction)
 

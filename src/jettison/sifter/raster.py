@@ -24,8 +24,12 @@ MOST_CELLS = 2**20
 
 # A backend that cannot make its tables as deep as the fullest bucket uses finer buckets, between the first and the
 # last inner cut only, and takes no more cuts in one of them than this.
-ZOOMED_BUCKETS = 2**11
+ZOOMED_BITS = 11
+ZOOMED_BUCKETS = 1 << ZOOMED_BITS
 ZOOMED_MOST_CUTS = 3
+
+# A plan's file holds 64 KiB by default, and a cell takes up to four characters of it.
+PLAN_MOST_CELLS = 12_000
 
 Ints = NDArray[np.int32]
 
@@ -96,11 +100,12 @@ class Raster:
 
 
 def zoomed_crowd(cuts: Ints) -> int:
-    """Most cuts in one bucket, where the buckets divide the range of the inner cuts."""
-    origin = int(cuts[1])
-    span = max(int(cuts[-2]) - origin, 1)
-    shift = max(math.ceil(math.log2(span / ZOOMED_BUCKETS)), 0)
-    return int(np.bincount(np.clip((cuts - origin >> shift) + 1, 0, ZOOMED_BUCKETS + 1)).max())
+    """Most inner cuts in one bucket, where the buckets divide the range of the inner cuts."""
+    inner = cuts[1:-1]
+    if not len(inner):
+        return 0
+    shift = max(int(inner[-1] - inner[0]).bit_length() - ZOOMED_BITS, 0)
+    return int(np.bincount(inner - inner[0] >> shift).max())
 
 
 def codes_of(space: Space, axis: int, column: NDArray[np.float64], scratch: NDArray[np.float64]) -> Codes:

@@ -100,7 +100,7 @@ class Channel:
         points = ", ".join(f"`{point}`: {mechanism.schema}" for point, mechanism in mechanisms.items())
         plan = F.from_json(_after(plan_file.BODY_START), f"points struct<{points}>")
         # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
-        outlives_lease = all(getattr(mechanism, "outlives_lease", False) for mechanism in mechanisms.values())
+        outlives_lease = all(mechanism.outlives_lease for mechanism in mechanisms.values())
         in_force = self._text(spark).where(_whole() if outlives_lease else _whole() & _lease_runs())
         parsed = in_force.select(version.alias("version"), plan.alias("plan"), _now_us().alias("now_us"))
         return parsed.observe(metric, F.max("version").alias("version"), F.max("now_us").alias("now_us"))

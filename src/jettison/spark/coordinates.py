@@ -35,6 +35,25 @@ def coordinate(rows: DataFrame, attribute: Attribute) -> Column:
 
 def code(rows: DataFrame, attribute: Attribute) -> Column:
     """Code of each row along the attribute, 0 or 2**24 + 1 outside the domain; a missing value lies outside."""
-    cells = (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0
-    inside = F.least(F.greatest(cells, F.lit(float(BELOW))), F.lit(float(ABOVE)))
+    inside = F.least(F.greatest(_exact_code(rows, attribute), F.lit(float(BELOW))), F.lit(float(ABOVE)))
     return F.coalesce(inside.cast("int"), F.lit(BELOW))
+
+
+def unclipped_code(rows: DataFrame, attribute: Attribute) -> Column:
+    """The same as a 64-bit number, for which `has_code` says whether it lies inside; null if it is too large for one.
+
+    Cheaper on the row path: Spark compares doubles by a function call, and here does so once. It takes a NaN for
+    larger than every number.
+    """
+    exact = _exact_code(rows, attribute)
+    return F.when(F.abs(exact) < 1e18, F.floor(exact))
+
+
+def has_code(unclipped: Column) -> Column:
+    """Whether a row lies inside the domain along an attribute; null counts as false."""
+    return (unclipped > BELOW) & (unclipped < ABOVE)
+
+
+def _exact_code(rows: DataFrame, attribute: Attribute) -> Column:
+    """The code before it is rounded down and clipped."""
+    return (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0

@@ -2,7 +2,8 @@
 
 A guarded DataFrame is the input with some rows removed and the column `jt_weight` added: the inverse of the
 probability that the row was kept. Which rows those are is the mechanism's affair; what every mechanism shares is
-here: fail open, protected rows, the dry run, and counting.
+here: fail open, protected rows, the dry run, and counting. Where the mechanism takes a sample for its policy, the
+column `jt_sampled` marks its rows.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint, mark_number
 from jettison.spark.mechanisms import Mechanism
-from jettison.spark.mechanisms.base import Empties, Learns, Marks, WithHelpers
 
 WEIGHT = "jt_weight"
+SAMPLED = "jt_sampled"
 PLAN = "jt_plan"
 _KEEP = "jt_keep"
 _RECENT = "jt_recent"
@@ -32,10 +34,16 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     """
     seen = rows if point.observed else _marked_seen(rows, point)
     seen = seen.withColumn(PLAN, computed_once(plan))
-    helpers = mechanism.helpers(seen, F.col(PLAN)) if isinstance(mechanism, WithHelpers) else []
+    helpers = mechanism.helpers(seen, F.col(PLAN))
+    passing = [PLAN, *(name for columns in helpers for name in columns)]
+    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT])
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
-    passing = [PLAN, *(name for columns in helpers for name in columns)]
+    sampling = mechanism.sample(seen, point)
+    sample = [] if sampling is None else [sampling.report.alias("sample")]
+    if sampling is not None:  # a row is marked if it belongs to the sample of any drop point on its path
+        marked = F.col(SAMPLED) | sampling.sampled if SAMPLED in rows.columns else sampling.sampled
+        seen = seen.withColumn(SAMPLED, marked)
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
@@ -43,25 +51,25 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         keep, weight = keep | protected, F.when(protected, F.lit(1.0)).otherwise(weight)
     if WEIGHT in rows.columns:  # weights multiply along a path
         weight = F.col(WEIGHT) * weight
-    added = {WEIGHT: weight, **(mechanism.marks(F.col(PLAN)) if isinstance(mechanism, Marks) else {})}
+    added = {WEIGHT: weight, **mechanism.marks(F.col(PLAN))}
     if point.dry_run:
         added[WEIGHT] = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep, mechanism).withColumns(added).drop(*passing)
-    if isinstance(mechanism, Empties) and mechanism.stays:
+        return _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)]).withColumns(added).drop(*passing)
+    if mechanism.stays:
         return _emptied(seen, rows.columns, point, mechanism, keep, weight)
     if point.observed:
-        return _observe_both(seen, point, keep, mechanism).where(keep).withColumns(added).drop(*passing)
+        counted = _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)])
+        return counted.where(keep).withColumns(added).drop(*passing)
     kept = _marked_kept(seen, point, keep).withColumns(added)
-    counts = _learned(mechanism, F.lit(True))
-    if point.arrival is None and not counts:
-        return kept.drop(*passing)
+    counts = [*sample, *_learned(mechanism, F.lit(True))]
     if point.arrival is not None:
         kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT)))
         counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
     # The plan is dropped before the rows are observed, because there every column is copied.
-    learned_from = mechanism.learns_from if isinstance(mechanism, Learns) else ()
-    copied = kept.drop(*(name for name in passing if name not in learned_from))
-    return copied.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(_RECENT, *learned_from)
+    kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
+    if not counts:
+        return kept
+    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(_RECENT, *mechanism.learns_from)
 
 
 def _emptied(
@@ -71,22 +79,20 @@ def _emptied(
 
     They are emptied before they are observed, because there every column is copied.
     """
-    stays = {*(mechanism.stays if isinstance(mechanism, Empties) else ()), point.arrival}
-    learned_from = mechanism.learns_from if isinstance(mechanism, Learns) else ()
-    kept = F.col(_KEEP)
+    stays, kept = {*mechanism.stays, point.arrival}, F.col(_KEEP)
     values = [
         F.col(f"`{name}`") if name in stays else F.when(kept, F.col(f"`{name}`")).alias(name)
         for name in columns
         if name != WEIGHT
     ]
     counts = [F.count(F.lit(1)).alias("seen"), F.count_if(kept).alias("kept"), *_learned(mechanism, kept)]
-    helpers = [kept, *map(F.col, learned_from)]
+    helpers = [kept, *map(F.col, mechanism.learns_from)]
     if point.arrival is not None:
         helpers.append(_recent(point.arrival, F.lit(1.0)).alias(_RECENT))
         counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
     decided = seen.withColumn(_KEEP, computed_once(keep))
     emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
-    return emptied.observe(point.metric, *counts).drop(_KEEP, _RECENT, *learned_from)
+    return emptied.observe(point.metric, *counts).drop(_KEEP, _RECENT, *mechanism.learns_from)
 
 
 def computed_once(column: Column) -> Column:
@@ -98,16 +104,15 @@ def computed_once(column: Column) -> Column:
     return F.when(F.spark_partition_id() >= 0, column)
 
 
-def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, mechanism: Mechanism) -> DataFrame:
-    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *_learned(mechanism, keep)]
+def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, more: Sequence[Column]) -> DataFrame:
+    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *more]
     if point.arrival:
         counts += [F.sum(_recent(point.arrival, F.lit(1.0))).alias("recent"), *_arrivals(point.arrival)]
     return rows.observe(point.metric, *counts)
 
 
 def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
-    wanted = mechanism.learned(keep) if isinstance(mechanism, Learns) else {}
-    return [column.alias(name) for name, column in wanted.items()]
+    return [column.alias(name) for name, column in mechanism.learned(keep).items()]
 
 
 # Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -103,6 +106,7 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         newest_arrival_s=max(newest) / 1e6 if newest else None,
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
         event_times=_event_times(progress.eventTime or {}),
+        sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
         groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
     )
 
@@ -114,6 +118,11 @@ def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
     mean, deviation = row.get("value_mean"), row.get("value_deviation")
     variation = abs(deviation / mean) if mean and deviation is not None else None
     return KeptGroups(keys, kept, row["grouped"], row["groups_until_us"], variation)
+
+
+def _sampled(text: str) -> NDArray[np.float64]:
+    """Rows from the text that they were observed as; a missing value is NaN."""
+    return np.array(json.loads(text), dtype=np.float64)
 
 
 def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> float | None:

@@ -9,25 +9,34 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark import Accumulator
+from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
+from jettison.costs.accounts import FunctionAccounts
+from jettison.costs.batches import Batches
 from jettison.costs.book import CostBook
 from jettison.costs.hashing import SharedHashes
-from jettison.costs.partition import ArrowFunction, Batches, PartitionSettings, PartitionShedder, WorkerMemory
+from jettison.costs.partition import ArrowFunction, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
-from jettison.costs.status import CostStatus
+from jettison.costs.status import STATUS_FILE, CostStatus, KeyCost
 from jettison.durations import Duration, seconds
 from jettison.errors import DamagedPlan, InvalidInput, InvalidSetting, MissingColumn, Unsupported, explain
 from jettison.storage import Folder
 
+if TYPE_CHECKING:
+    from jettison.spark.shedder import Shedder
+
 _log = logging.getLogger(__name__)
-_PUBLISH_EVERY_S = 0.1
+_PUBLISH_EVERY_S = 0.2
 _FILE, _POINT = "plan.json", "function"
-_STATUS = "status.json"
+_BATCH_ID = "streaming.sql.batchId"  # Spark sets it for every job of a micro-batch
+QUERY_BOUND_OVER_FUNCTIONS = 2.5
+"""Least ratio of the bounds of a query and of a function in it. A row's latency is its age when its task starts, up to 0.9
+of the function's bound, and then its batch, which works for up to the bound: close to 2 bounds and the fixed cost of a
+trigger, where the controller steers for 0.85 of the query's bound. Less, and the guard sheds in the function's stead."""
 HASH_SEED = 1
 """Of every sketch, so that costs learned in one run fit the next."""
 
@@ -43,6 +52,7 @@ def load_aware(
     arrival: str | None = None,
     value: str | None = None,
     checkpoint: str | Path | None = None,
+    shedder: Shedder | None = None,
     lookahead_rows: int = 50_000,
     sketch: tuple[int, int] = (2, 2048),
     rule: Literal["fewest", "in turn"] = "fewest",
@@ -71,6 +81,10 @@ def load_aware(
     checkpoint
         Where learned costs are kept for a restart and for executors to read, in `jettison/costs/` under it: the query's
         checkpoint location. Without it they live in a temporary folder of this machine, which only a local master sees.
+        What was dropped is recorded in the ledger in `jettison/ledger/`.
+    shedder
+        Of the query that the function is part of, where there is one: its checkpoint is used, `shedder.status()` shows the
+        function, and a bound that would make the two work against each other is refused.
     lookahead_rows
         Rows of a partition that are read before deciding on them.
     sketch
@@ -89,9 +103,31 @@ def load_aware(
     spark = SparkSession.getActiveSession()
     if spark is None or not hasattr(spark, "sparkContext"):
         raise Unsupported("`load_aware` needs an active Spark session with a SparkContext, to collect what is learned.")
-    folder = costs_folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
     settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
-    return LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=HASH_SEED))
+    if shedder is not None:
+        _refuse_fight(shedder.latency_bound_s, settings.bound_s)
+        if checkpoint is not None:
+            raise InvalidSetting("`checkpoint` is the shedder's own. Hint: pass `shedder` alone.")
+        checkpoint = shedder.checkpoint
+    home = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint) / "jettison"
+    wrapped = LoadAware(spark, fn, settings, home, SharedHashes(*sketch, seed=HASH_SEED))
+    if shedder is not None:
+        shedder.attach(wrapped)
+    return wrapped
+
+
+def _refuse_fight(query_bound_s: float, function_bound_s: float) -> None:
+    if query_bound_s < QUERY_BOUND_OVER_FUNCTIONS * function_bound_s:
+        raise InvalidSetting(
+            explain(
+                f"the query's bound must be at least {QUERY_BOUND_OVER_FUNCTIONS:g} times the function's, "
+                f"{QUERY_BOUND_OVER_FUNCTIONS * function_bound_s:g} s",
+                f"{query_bound_s:g} s",
+                where="load_aware",
+                hint="a row may wait for the function's bound and its batch may work as long again; with less the guard "
+                "would drop rows at random that the function had room for",
+            )
+        )
 
 
 class LoadAware:
@@ -102,14 +138,17 @@ class LoadAware:
     """
 
     def __init__(
-        self, spark: SparkSession, fn: ArrowFunction, settings: PartitionSettings, folder: Folder, hashes: SharedHashes
+        self, spark: SparkSession, fn: ArrowFunction, settings: PartitionSettings, home: Folder, hashes: SharedHashes
     ) -> None:
-        self._settings = settings
-        self._folder = folder
-        self._book = _restored(folder, hashes)
-        self._reports = spark.sparkContext.accumulator(TaskReport.empty(hashes), _Reports(hashes))
-        self._task = _Task(uuid.uuid4().hex, fn, settings, folder.uri, hashes, self._reports)
         self.__name__ = getattr(fn, "__name__", "load_aware")
+        self._settings = settings
+        self._folder = home / "costs"
+        self._book = _restored(self._folder, hashes)
+        self._before = _costliest_before(self._folder)
+        self._accounts = FunctionAccounts(home / "ledger", self.__name__, settings.bound_s)
+        self._reports = spark.sparkContext.accumulator(TaskReport.empty(hashes), _Reports(hashes))
+        self._task = _Task(uuid.uuid4().hex, fn, settings, self._folder.uri, hashes, self._reports)
+        self._lock = threading.Lock()
         self._closed = threading.Event()
         threading.Thread(target=self._publish, name="jettison-costs", daemon=True).start()
 
@@ -123,10 +162,10 @@ class LoadAware:
 
     def status(self) -> CostStatus:
         """Rows, waits, overhead and the costliest keys, over the tasks that have reported."""
-        return CostStatus.of(self._reports.value, self._settings.bound_s, self._book.costs.bytes)
+        return CostStatus.of(self._reports.value, self._settings.bound_s, self._book.costs.bytes, self._before)
 
     def close(self) -> None:
-        """Lay the last costs down and stop."""
+        """Lay the last costs down, put the last batch on record, and stop."""
         self._closed.set()
         self._lay_down()
 
@@ -136,11 +175,14 @@ class LoadAware:
 
     def _lay_down(self) -> None:
         try:
-            total = self._reports.value
-            if self._settings.learn and self._book.tell(total):
-                share = total.rows_kept / total.rows_seen if total.rows_seen else 1.0
-                write_costs(self._folder, self._book, self._settings.bound_s, share)
-                self._folder.replace(_STATUS, self.status().to_json().encode())
+            with self._lock:  # `close` may come while the thread is at it
+                total = self._reports.value
+                if self._book.tell(total):
+                    if self._settings.learn:
+                        share = total.rows_kept / total.rows_seen if total.rows_seen else 1.0
+                        write_costs(self._folder, self._book, self._settings.bound_s, share)
+                    self._folder.replace(STATUS_FILE, self.status().to_json().encode())
+                self._accounts.record(total, self._book.version, time.time(), ended=self._closed.is_set())
         except Exception:  # executors go on with the costs that they have
             _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
 
@@ -163,11 +205,12 @@ class _Task:
     def __call__(self, batches: Batches) -> Batches:
         report, memory = TaskReport.empty(self.hashes), _MEMORIES.setdefault(self.id, WorkerMemory())
         costs = _restored(Folder(self.folder), self.hashes).costs
-        shedder = PartitionShedder(self.settings, costs, memory, report, _steady_clock())
+        batch_id = _batch_id()
+        shedder = PartitionShedder(self.settings, costs, memory, report, _steady_clock(), batch_id)
         try:
             yield from shedder.run(self.fn, _checked(batches, self.settings))
         finally:
-            self.reports.add(report)
+            self.reports.add(report.of_batch(batch_id))
 
 
 class _Reports(AccumulatorParam[TaskReport]):
@@ -202,6 +245,23 @@ def _restored(folder: Folder, hashes: SharedHashes) -> CostBook:
         _log.warning("learned costs in %s cannot be read; learning anew", folder, exc_info=True)
         return CostBook.empty(hashes)
     return book if book.costs.hashes == hashes else CostBook.empty(hashes)
+
+
+def _costliest_before(folder: Folder) -> tuple[KeyCost, ...]:
+    """Names of the costliest keys of the run before: the sketch knows costs by hash alone."""
+    try:
+        content = folder.read(STATUS_FILE)
+        return () if content is None else CostStatus.from_json(content.decode()).costliest
+    except (ValueError, OSError):
+        _log.warning("the status in %s cannot be read; keys appear as they come", folder, exc_info=True)
+        return ()
+
+
+def _batch_id() -> int:
+    """Micro-batch of the task that this runs in; -1 where Spark does not say, as in a query that is no stream."""
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(_BATCH_ID)
+    return -1 if found is None else int(found)
 
 
 def _steady_clock() -> Any:

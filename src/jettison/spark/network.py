@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from jettison import plan_file
 from jettison.durations import Duration
 from jettison.errors import InvalidSetting, MissingColumn, explain
+from jettison.network import document
 from jettison.network.graph import Arc, Box, Input, Output, QueryGraph, arc_into
 from jettison.network.picture import describe, draw
 from jettison.network.qos import QoS
@@ -135,7 +136,7 @@ class Network:
     def union(self, name: str, *sources: Stream, cost: float = 0.0) -> Stream:
         """Merge streams that have the same columns."""
         box = Box(name, tuple(source.name for source in sources), "union", cost)
-        return self.add(box, _union)
+        return self.add(box, union_all)
 
     def join(
         self,
@@ -146,9 +147,14 @@ class Network:
         *,
         cost: float = 1.0,
         selectivity: float = 1.0,
+        monotone: bool = True,
     ) -> Stream:
-        """Join two streams by `function(left, right)`. A pair's weight is the product of its rows' weights."""
-        box = Box(name, (left.name, right.name), "join", cost, selectivity)
+        """Join two streams by `function(left, right)`. A pair's weight is the product of its rows' weights.
+
+        Say `monotone=False` if it is not an inner join: a row that lost its partner would pass for one that has none, so
+        nothing is dropped before it.
+        """
+        box = Box(name, (left.name, right.name), "join", cost, selectivity, monotone=monotone)
         return self.add(box, function)
 
     def aggregate(
@@ -160,18 +166,29 @@ class Network:
         cost: float = 1.0,
         selectivity: float = 0.0,
         weighted: bool = False,
+        bounds: bool = True,
     ) -> Stream:
         """Aggregate, over windows mostly.
 
         Say `weighted=True` if the function uses `jt_weight` (as `jt.avg`, `jt.count` and the others do). If it does not,
-        its answers would be wrong when rows are missing, so nothing is dropped before it.
+        its answers would be wrong when rows are missing, so nothing is dropped before it. Behind a join, say `bounds=False`
+        as well if their values are all that you use: bounds over pairs would be too narrow, so nothing is dropped otherwise.
         """
-        box = Box(name, (source.name,), "aggregate", cost, selectivity, keeps_value=False, weighted=weighted)
+        box = Box(
+            name, (source.name,), "aggregate", cost, selectivity, keeps_value=False, weighted=weighted, bounds=bounds
+        )
         return self.add(box, function)
 
-    def output(self, name: str, source: Stream, sink: Sink | str | Path, *, qos: QoS | None = None) -> None:
-        """Deliver a stream to `sink(rows, batch_id)`, or to a folder of Parquet files, with its owner's QoS."""
-        self._outputs[name] = Output(name, source.name, QoS() if qos is None else qos)
+    def output(
+        self, name: str, source: Stream, sink: Sink | str | Path, *, qos: QoS | Mapping[str, Any] | None = None
+    ) -> None:
+        """Deliver a stream to `sink(rows, batch_id)`, or to a folder of Parquet files, with its owner's QoS.
+
+        The QoS may be given as in a pipeline file, `{"loss_tolerance": [(100, 1), (0, 0)]}`; then an error in it names the
+        output.
+        """
+        given = qos if isinstance(qos, QoS) else document.qos(name, {} if qos is None else qos, self._value)
+        self._outputs[name] = Output(name, source.name, given)
         self._sinks[name] = sink if callable(sink) else parquet_sink(sink)
 
     @property
@@ -278,11 +295,18 @@ class Network:
         return rows
 
     def _deliver(self, batch: DataFrame, batch_id: int) -> None:
-        """Hand one micro-batch to the sinks, computed once."""
+        """Hand one micro-batch to the sinks, computed once.
+
+        It has as many partitions as all outputs together, and a sink finds its rows in few of them. So it is computed
+        with all, and then read with as many tasks as one output has: twenty outputs would otherwise start the tasks of
+        twenty outputs twenty times.
+        """
+        tasks = int(str(batch.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         batch.persist()
         try:
+            batch.count()
             for name, sink in self._sinks.items():
-                sink(batch.where(F.col(name).isNotNull()).select(f"{name}.*"), batch_id)
+                sink(batch.where(F.col(name).isNotNull()).select(f"{name}.*").coalesce(tasks), batch_id)
         finally:
             batch.unpersist()
 
@@ -305,7 +329,8 @@ def parquet_sink(folder: str | Path) -> Sink:
     return write
 
 
-def _union(*streams: DataFrame) -> DataFrame:
+def union_all(*streams: DataFrame) -> DataFrame:
+    """All rows of streams that have the same columns."""
     first, *others = streams
     for other in others:
         first = first.unionByName(other)

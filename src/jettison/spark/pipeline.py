@@ -10,21 +10,30 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.errors import InvalidSetting, explain
 from jettison.network.document import Pipeline
 from jettison.network.graph import Box
-from jettison.spark.network import Network, Stream
+from jettison.spark.network import Network, Stream, union_all
 from jettison.spark.session import local_session
 
 
 def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seconds: float | None = None) -> None:
     """Run until stopped, or for some seconds, and print how it went."""
+    graph = pipeline.graph
     with local_session("jettison-run", master=master) as session:
         network = build(session, pipeline)
         query = network.start(
             latency=pipeline.latency, checkpoint=pipeline.checkpoint, semantic=pipeline.semantic, dry_run=dry_run
         )
-        query.awaitTermination(None if seconds is None else int(seconds))
-        if query.isActive:
-            query.stop()
         assert network.shedder is not None
+        print(
+            f"Running: {', '.join(graph.outputs)} from {', '.join(graph.inputs)}, within {pipeline.latency}.",
+            flush=True,
+        )
+        try:
+            query.awaitTermination(None if seconds is None else int(seconds))
+        except KeyboardInterrupt:
+            print("Stopping.", flush=True)
+        finally:
+            query.stop()
+        network.shedder.await_books()
         print(network.shedder.status())
 
 
@@ -42,7 +51,8 @@ def build(spark: SparkSession, pipeline: Pipeline) -> Network:
             name, rows, id=source.get("id", ()), arrival=source.get("arrival"), rate=input.rate, values=input.values
         )
     for box in graph.boxes.values():
-        streams[box.name] = network.add(box, _function(box, pipeline.sql.get(box.name)))
+        function = _function(box, pipeline.sql.get(box.name), pipeline.watermarks.get(box.name, {}))
+        streams[box.name] = network.add(box, function)
     for name, output in graph.outputs.items():
         if name not in pipeline.paths:
             raise InvalidSetting(explain("`path` must name a folder to write to", "none", where=f"output {name!r}"))
@@ -61,16 +71,15 @@ def _opened(spark: SparkSession, name: str, source: Mapping[str, Any]) -> DataFr
     return reader.load(source["path"]) if "path" in source else reader.load()
 
 
-def _function(box: Box, sql: str | None) -> Callable[..., DataFrame]:
+def _function(box: Box, sql: str | None, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
     def apply(*entering: DataFrame) -> DataFrame:
         if box.kind == "union" and sql is None:
-            first, *others = entering
-            for other in others:
-                first = first.unionByName(other)
-            return first
+            return union_all(*entering)
         if sql is None:
             raise InvalidSetting(explain("`sql` must say what the box does", "none", where=f"box {box.name!r}"))
         for source, rows in zip(box.sources, entering, strict=True):
+            for column, delay in watermark.items():
+                rows = rows.withWatermark(column, delay) if column in rows.columns else rows
             rows.createOrReplaceTempView(source)
         return entering[0].sparkSession.sql(sql)
 

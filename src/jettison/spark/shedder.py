@@ -24,10 +24,10 @@ from jettison.spark import validate
 from jettison.spark.channel import Channel
 from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.guard import PLAN, guarded
+from jettison.spark.guard import guarded
 from jettison.spark.listener import ProgressListener
-from jettison.spark.mechanisms import GroupMechanism, Mechanism, WindowMechanism, mechanism_for
-from jettison.spark.mechanisms.base import Empties
+from jettison.spark.load_aware import LoadAware
+from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
 from jettison.spark.metrics import FilterCounts
 from jettison.status import Status
 from jettison.storage import Folder
@@ -98,6 +98,16 @@ class Shedder:
         self._spark: SparkSession | None = None
         self._plan_read_s = 0.0
         self._pilot: Pilot | None = None
+        self._functions: list[LoadAware] = []
+
+    @property
+    def checkpoint(self) -> str:
+        """The query's checkpoint location."""
+        return self._checkpoint.uri
+
+    def attach(self, function: LoadAware) -> None:
+        """Show a function under load-aware shedding in `status`, and close its books with the query's."""
+        self._functions.append(function)
 
     def guard(
         self,
@@ -129,23 +139,18 @@ class Shedder:
         if self._pilot is not None:
             raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
         validate.streaming(rows)
-        validate.no_reserved_column(rows, PLAN)
         mechanism = mechanism_for(self.policy)
-        emptied = isinstance(mechanism, Empties) and bool(mechanism.stays)
         point = DropPoint(
             name=self._new_name(name),
             id=validate.identity(rows, id),
             arrival=None if arrival is None else validate.timestamp(rows, arrival),
             protect=None if protect is None else validate.predicate(rows, protect),
             dry_run=self._dry_run,
-            observed=self._dry_run or emptied or not self._counts_by_metrics(rows.sparkSession),
+            observed=self._dry_run or bool(mechanism.stays) or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
         )
         self._connect(rows.sparkSession)
-        if isinstance(mechanism, WindowMechanism):
-            mechanism.check(rows, point)
-        if isinstance(mechanism, GroupMechanism):
-            mechanism.check(rows)
+        mechanism.check(rows, point)
         if self._together is None:
             plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
         else:
@@ -237,6 +242,7 @@ class Shedder:
             rows_seen=tally.seen,
             rows_kept=tally.kept,
             faults=dict(self._pilot.faults),
+            functions={function.__name__: function.status() for function in self._functions},
         )
 
     @property
@@ -261,9 +267,13 @@ class Shedder:
     def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
         assert self._spark is not None
         streams = self._spark.streams
-        listener = ProgressListener(
-            pilot, tuple(self._points.values()), on_end=lambda: streams.removeListener(listener)
-        )
+
+        def ended() -> None:
+            streams.removeListener(listener)
+            for function in self._functions:
+                function.close()
+
+        listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
         pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
         streams.addListener(listener)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,10 +23,13 @@ def streaming(rows: object) -> None:
         )
 
 
-def no_reserved_column(rows: DataFrame, name: str) -> None:
-    """`rows` must not use a name that the guard needs for itself."""
-    if name in rows.columns:
-        raise InvalidInput(explain(f"a stream without a column {name!r}", "one with it", hint="rename that column"))
+def no_reserved_column(rows: DataFrame, names: Collection[str]) -> None:
+    """`rows` must not use a name that the guard needs for itself: such a column would be overwritten and dropped."""
+    taken = [column for column in rows.columns if column.lower() in names]  # Spark's names ignore case
+    if taken:
+        raise InvalidInput(
+            explain(f"a stream without the column {taken[0]!r}", "one with it", hint="rename that column")
+        )
 
 
 def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.reproduce.aurora import sharing, skew, utility_loss
+from jettison.demo.rides import RideBook
+from jettison.network.candidates import drop_model
+from jettison.reproduce.aurora import admission_order, live, sharing, skew, utility_loss
 from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent, shedders
+from jettison.reproduce.aurora.loss_ratios import LossRatios
+from jettison.reproduce.aurora.seeds import for_each
 from jettison.reproduce.aurora.statistics import bootstrap, mean
 from jettison.sim.network.generator import random_network
 
@@ -41,14 +45,26 @@ def test_trends_of_ratios_can_fail() -> None:
     shape = (20, len(skew.GAPS), len(skew.SKEWS))
     semantic = np.full(shape, 10.0)
     rising = 10.0 * (3.0 - np.arange(shape[1])[:, None] + np.arange(shape[2])[None, :]) * np.ones(shape)
-    assert [claim.holds for claim in skew.claims(rising, semantic, 1, {})] == [True, True]
-    assert [claim.holds for claim in skew.claims(rising[:, ::-1, ::-1], semantic, 1, {})] == [False, False]
+    assert [claim.holds for claim in skew.claims(LossRatios(rising, semantic, 1), {})] == [True, True]
+    assert [claim.holds for claim in skew.claims(LossRatios(rising[:, ::-1, ::-1], semantic, 1), {})] == [False, False]
 
 
 def test_sharing_can_fail() -> None:
-    losses = np.ones((2, 20, len(sharing.SKEWS), len(sharing.GAPS)))
-    losses[0] *= 0.9
-    assert not any(claim.holds for claim in sharing.claims(losses, 1, {}) if claim.id == "sharing-wins")
+    losses = np.ones((20, len(sharing.SKEWS), len(sharing.GAPS)))
+    found = sharing.claims(LossRatios(0.9 * losses, losses, 1), {})
+    assert not any(claim.holds for claim in found if claim.id == "sharing-wins")
+
+
+def test_the_admission_controls_can_be_in_the_papers_order() -> None:
+    losses = made_up(10, 5, 30)
+    losses["Input-Random"] = losses["Input-Cost-Top"] = losses["Input-Random"] + 5.0
+    assert all(verdicts(losses)[name] for name in ("tuple-loss-random", "tuple-loss-cost-top"))
+    losses["Input-Cost-Uniform"] = losses["Input-Cost-Uniform"] + 10.0
+    assert not any(verdicts(losses)[name] for name in ("tuple-loss-random", "tuple-loss-cost-top"))
+
+
+def test_seeds_come_back_in_their_order() -> None:
+    assert for_each(range(3), abs) == [0, 1, 2]
 
 
 def test_intervals() -> None:
@@ -63,8 +79,35 @@ def test_excess_load_is_the_papers() -> None:
     assert excess_percent(3.0) == pytest.approx(307.0, abs=0.5)
 
 
+def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
+    drawn = random_network(4)
+    last = admission_order.filters_last(drawn)
+    assert sorted(last.boxes) == sorted(drawn.boxes)
+    assert [box.kind for box in last.boxes.values()] != [box.kind for box in drawn.boxes.values()]
+    dear, cheap = admission_order.worth_of_dear_inputs(drop_model(last))
+    dear_drawn, cheap_drawn = admission_order.worth_of_dear_inputs(drop_model(drawn))
+    assert dear_drawn < dear < 1.0 < cheap < cheap_drawn
+
+
 def test_one_comparison_runs_every_shedder() -> None:
     graph = random_network(1)
     losses = compare(graph, shedders(graph, 1, random_runs=1), seed=1, mean_gap=5.0)
     assert set(losses.by_tuple) == {RANDOM, SEMANTIC, *ADMISSIONS}
     assert all(0.0 <= loss <= 100.0 for loss in losses.by_tuple.values())
+
+
+def test_the_live_claims_can_fail() -> None:
+    dropped = live.LiveRun({"archive": 0.5, "fraud": 0.5, "alarms": 0.5}, [30.0, 20.0, 12.0, 4.0, 5.0, 6.0])
+    chosen = live.LiveRun({"archive": 0.1, "fraud": 0.6, "alarms": 1.0}, [30.0, 20.0, 12.0, 4.0, 5.0, 6.0])
+    assert chosen.utility == pytest.approx(0.9 + 0.8 + 1.0)
+    late = live.LiveRun(chosen.delivered, [1.0, 1.0, 1.0, *[20.0] * 9])
+    for road_map, expected in ((chosen, [True, True]), (late, [True, False])):
+        found = live.claims({"road map": road_map, "Input-Uniform": dropped}, {})
+        assert [claim.holds for claim in found] == expected
+    assert not live.claims({"road map": dropped, "Input-Uniform": chosen}, {})[0].holds
+
+
+def test_dear_rides_are_counted_as_the_feed_lands_them() -> None:
+    book = RideBook(7)
+    fares = np.tile(book.fare_cents, 3)[:250_000]
+    assert live._dear_rides(book, 250_000) == int((fares > 3000).sum()) > 0

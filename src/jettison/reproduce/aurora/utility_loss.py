@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent, shedders
+from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, Losses, compare, excess_percent, shedders
 from jettison.reproduce.aurora.plots import curves
+from jettison.reproduce.aurora.seeds import for_each
 from jettison.reproduce.aurora.statistics import Samples, mean
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import RunSettings, Section, table
@@ -22,16 +23,18 @@ Table = dict[str, Samples]
 
 def measure(seeds: Sequence[int]) -> tuple[Table, Table]:
     """Tuple and value utility lost, for the paper's five queries with uniformly drawn utilities."""
-    by_tuple: dict[str, list[list[float]]] = {}
-    by_value: dict[str, list[list[float]]] = {}
-    for seed in seeds:
-        graph = random_network(seed, skew=0.0)
-        planners = shedders(graph, seed)
-        runs = [compare(graph, planners, seed=seed, mean_gap=gap) for gap in GAPS]
-        for name in planners:
-            by_tuple.setdefault(name, []).append([run.by_tuple[name] for run in runs])
-            by_value.setdefault(name, []).append([run.by_value[name] for run in runs])
-    return {n: np.array(v) for n, v in by_tuple.items()}, {n: np.array(v) for n, v in by_value.items()}
+    runs = for_each(seeds, _losses)
+    names = list(runs[0][0].by_tuple)
+    by_tuple = {name: np.array([[losses.by_tuple[name] for losses in run] for run in runs]) for name in names}
+    by_value = {name: np.array([[losses.by_value[name] for losses in run] for run in runs]) for name in names}
+    return by_tuple, by_value
+
+
+def _losses(seed: int) -> list[Losses]:
+    """What each shedder loses on one network, by gap."""
+    graph = random_network(seed, skew=0.0)
+    planners = shedders(graph, seed)
+    return [compare(graph, planners, seed=seed, mean_gap=gap) for gap in GAPS]
 
 
 def claims(by_tuple: Table, by_value: Table, config: dict[str, object]) -> list[Claim]:
@@ -78,13 +81,18 @@ def claims(by_tuple: Table, by_value: Table, config: dict[str, object]) -> list[
             at_least=0.0,
             config=config,
         ),
-        Claim(
-            "tuple-loss-cost-top",
-            "Input-Cost-Top loses more than Input-Uniform at every rate; lowest bound of the differences",
-            paper="figure 9: Input-Random and Input-Cost-Top perform poorly compared to others",
-            ours=_surely_above(by_tuple["Input-Cost-Top"], by_tuple["Input-Uniform"]),
-            at_least=0.0,
-            config=config,
+        *(
+            Claim(
+                f"tuple-loss-{name.removeprefix('Input-').lower()}",
+                f"{name} loses more than both uniform rules at every rate; lowest bound of the differences",
+                paper="figure 9: Input-Random and Input-Cost-Top perform poorly compared to others",
+                ours=min(
+                    _surely_above(by_tuple[name], by_tuple[other]) for other in ("Input-Uniform", "Input-Cost-Uniform")
+                ),
+                at_least=0.0,
+                config=config,
+            )
+            for name in ("Input-Random", "Input-Cost-Top")
         ),
         Claim(
             "value-loss-semantic",

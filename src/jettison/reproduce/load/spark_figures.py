@@ -67,14 +67,16 @@ def run_spark_phases(spark: SparkSession, phase_s: float, seed: int) -> tuple[Se
     ]  # fmt: skip
 
 
-def run_spark_application(spark: SparkSession, seconds: float, seed: int) -> tuple[Section, list[Claim]]:
+def run_spark_application(
+    spark: SparkSession, seconds: float, seed: int, *, compare_nothing: bool
+) -> tuple[Section, list[Claim]]:
     """Figure 11: tweets at the rate that the operators could just take without any overhead."""
     path = real_tweets()
     whole = tweet_like_stream(100_000, seed) if path is None else tweet_stream(path, 100_000)
     rows = min(len(whole.keys), int(CORES * seconds / whole.mean_cost_ms * 1e3))
     keys, costs_us = whole.keys[:rows], np.round(whole.costs_ms[:rows] * 1e3).astype(np.int64)
     offsets_s = np.arange(rows) * float(costs_us.mean()) / 1e6 / CORES
-    candidates: dict[str, Way | None] = {NOTHING: None, **ways(costs_us)}
+    candidates: dict[str, Way | None] = {**({NOTHING: None} if compare_nothing else {}), **ways(costs_us)}
     with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
         outcomes = {
             name: run_on_spark(

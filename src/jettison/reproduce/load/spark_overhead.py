@@ -18,7 +18,7 @@ from jettison.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
 from jettison.reproduce.report import Section, table
 from jettison.spark.load_aware import load_aware
 
-_BATCHES = 6
+_BATCHES = 4
 
 
 def whole_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

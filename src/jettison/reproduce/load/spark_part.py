@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from jettison.reproduce.claims import Claim
-from jettison.reproduce.load import executors
-from jettison.reproduce.load.spark_figures import BOUND_S, run_spark_application, run_spark_phases
+from jettison.reproduce.load.executors import measure
+from jettison.reproduce.load.spark_figures import BOUND_S, CORES, run_spark_application, run_spark_phases
 from jettison.reproduce.load.spark_overhead import run_spark_overhead
 from jettison.reproduce.report import Section, table
 from jettison.spark.session import local_session
 
-Told = Callable[[list[Section], list[Claim], str], None]
+_NAME, _MASTER = "jettison-load", f"local[{CORES}]"
 
 
-def run_spark(tell: Told, *, quick: bool, seed: int) -> None:
-    """Run each part and tell its sections and claims."""
-    with local_session("jettison-load", master="local[2]") as spark:
-        section, claims = run_spark_phases(spark, phase_s=4.0 if quick else 20.0, seed=seed)
-        tell([section], claims, section.title)
-        section, claims = run_spark_application(spark, seconds=8.0 if quick else 60.0, seed=seed)
-        tell([section], claims, section.title)
-        section, claims = run_spark_overhead(spark, repetitions=1 if quick else 5)
-        tell([section], claims, section.title)
-    section, claims = _executors(seconds=8.0 if quick else 60.0, seed=seed)
-    tell([section], claims, section.title)
+def phases(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
+    """Figure 10."""
+    with local_session(_NAME, master=_MASTER) as spark:
+        return run_spark_phases(spark, phase_s=2.5 if quick else 10.0, seed=seed)
 
 
-def _executors(seconds: float, seed: int) -> tuple[Section, list[Claim]]:
-    figures = {number: executors.measure(number, seconds, seed) for number in (1, 2)}
+def application(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
+    """Figure 11."""
+    with local_session(_NAME, master=_MASTER) as spark:
+        return run_spark_application(spark, seconds=7.0 if quick else 30.0, compare_nothing=not quick, seed=seed)
+
+
+def overhead(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
+    """While nothing is shed; no randomness in it."""
+    with local_session(_NAME, master=_MASTER) as spark:
+        return run_spark_overhead(spark, repetitions=2 if quick else 4)
+
+
+def executors(*, quick: bool, seed: int) -> tuple[Section, list[Claim]]:
+    """One and two executors, each a process of its own."""
+    seconds = 8.0 if quick else 30.0
+    figures = {number: measure(number, seconds, seed) for number in (1, 2)}
     rows = [[number, over_bound, dropped] for number, (over_bound, dropped) in figures.items()]
     section = Section("Executors of their own", table(["executors", "mean wait / bound", "dropped"], rows))
     return section, [

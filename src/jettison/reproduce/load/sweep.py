@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +22,10 @@ from jettison.sim.load.algorithms import (
     ours,
     straw_man,
 )
-from jettison.sim.load.workload import StreamSettings, streams
+from jettison.sim.load.replay import Outcome
+from jettison.sim.load.workload import StreamSettings, orders
 
+Result = TypeVar("Result")
 LAS, OURS, STRAW_MAN, FULL_KNOWLEDGE, BASE_LINE = "LAS", "ours", "Straw-Man", "Full Knowledge", "Base Line"
 
 
@@ -73,6 +78,11 @@ class Measured:
         """Share of rows dropped, mean of all runs."""
         return float(self.drops.mean())
 
+    @property
+    def span_ms(self) -> float:
+        """Between the best and the worst run."""
+        return float(np.ptp(self.waits_ms))
+
 
 class Sweep:
     """All figures of one experiment, found by value and algorithm."""
@@ -118,17 +128,33 @@ class Sweep:
 
 def run_sweep(points: Sequence[Point], runs: Runs) -> Sweep:
     """Every algorithm on the same streams, at every value."""
-    measured = []
-    for point in points:
-        outcomes: dict[str, list[tuple[float, float]]] = {name: [] for name in point.algorithms}
-        for hash_seed, stream in streams(point.stream, runs.associations, runs.orders, runs.seed):
-            for name, algorithm in point.algorithms.items():
-                outcome = algorithm(stream, hash_seed)
-                outcomes[name].append((outcome.mean_wait_ms, outcome.drop_share))
-        for name, figures in outcomes.items():
-            waits, drops = np.array(figures).T
-            measured.append(Measured(point.x, name, point.bound_ms, waits, drops))
-    return Sweep(measured)
+    return Sweep([measured for point in points for measured in _measure(point, runs)])
+
+
+def _measure(point: Point, runs: Runs) -> Iterator[Measured]:
+    """The same streams for all algorithms."""
+
+    def of_association(association: int) -> list[tuple[tuple[float, float], ...]]:
+        return [
+            tuple(_figures(algorithm(stream, hash_seed)) for algorithm in point.algorithms.values())
+            for hash_seed, stream in orders(point.stream, association, runs.orders, runs.seed)
+        ]
+
+    by_run = [figures for several in side_by_side(of_association, range(runs.associations)) for figures in several]
+    for name, figures in zip(point.algorithms, zip(*by_run, strict=True), strict=True):
+        waits, drops = np.array(figures).T
+        yield Measured(point.x, name, point.bound_ms, waits, drops)
+
+
+def side_by_side(function: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
+    """Results in the order of the numbers, computed on all cores that there are: compiled loops let other threads run."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(max_workers=cores) as threads:
+        return list(threads.map(function, numbers))
+
+
+def _figures(outcome: Outcome) -> tuple[float, float]:
+    return outcome.mean_wait_ms, outcome.drop_share
 
 
 def all_algorithms(bound_ms: float, under_provisioning: float) -> dict[str, Algorithm]:

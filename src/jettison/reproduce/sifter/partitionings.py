@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from matplotlib.figure import Figure
 
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import Section, table
-from jettison.reproduce.sifter.trial import CHOSEN, METHODS, RANDOM, Outcome, Setting
+from jettison.reproduce.sifter.trial import CHOSEN, FIRST, METHODS, RANDOM, Outcome, Setting
 from jettison.reproduce.sifter.workload import Workload
 from jettison.sifter.build import PARTITIONINGS
 
@@ -70,7 +71,7 @@ def _plot(sweeps: Sweeps) -> Figure:
         for row, (kind, outcomes) in enumerate(kinds.items()):
             axes = figure.add_subplot(2, len(sweeps), row * len(sweeps) + column + 1)
             for method in METHODS:
-                style = {RANDOM: "k:", CHOSEN: "k-"}.get(method, "o-")
+                style = {RANDOM: "k:", CHOSEN: "k-", FIRST: "k--"}.get(method, "o-")
                 axes.plot(list(outcomes), [one.mean(method) for one in outcomes.values()], style, label=method, ms=3)
             axes.set(title=name, xlabel=f"{'global' if kind == 'G' else 'local'} skew {kind}", ylabel="overall QoS")
     figure.axes[0].legend(fontsize=7)
@@ -83,109 +84,100 @@ def claims(sweeps: Sweeps, config: Mapping[str, object]) -> list[Claim]:
     everything = [one for kinds in sweeps.values() for outcomes in kinds.values() for one in outcomes.values()]
     skewed_queries, skewed_data, both = (list(sweeps.values())[place] for place in range(3))
     proportional = [one for name in PROPORTIONAL for kind in sweeps[name].values() for one in kind.values()]
+    claim = partial(Claim, config=config)
     return [
-        _claim(
+        claim(
             "fig4-beats-random",
             "smallest loss cut over all workloads and skews: sifters beat random dropping",
             "yes",
             min(one.loss_cut() for one in everything),
-            config,
             at_least=0.0,
         ),
-        _claim(
+        claim(
             "fig4-no-single-best",
             "number of partitionings that are best somewhere",
             "none is best under all workloads",
             float(len({one.best_single for one in everything})),
-            config,
             at_least=2.0,
         ),
-        _claim(
+        claim(
             "fig4-skewed-queries-global",
             "loss cut, skewed queries over uniform data, L = 4, smallest over G >= 2",
             "QoS 60 to 50 % above random",
             min(one.loss_cut() for skew, one in skewed_queries["G"].items() if skew >= 2),
-            config,
             at_least=0.25,
         ),
-        _claim(
+        claim(
             "fig4-skewed-queries-local",
             "loss cut, skewed queries over uniform data, smallest over L >= 8",
             "QoS 35 to 65 % above random over L",
             min(one.loss_cut() for skew, one in skewed_queries["L"].items() if skew >= 8),
-            config,
             at_least=0.50,
         ),
-        _claim(
+        claim(
             "fig4-qdpart-best",
             "skewed queries over uniform data: QoS by which QDPart is behind the best partitioning, largest over G >= 2",
             "QDPart is best",
             max(one.mean(one.best_single) - one.mean("qdpart") for g, one in skewed_queries["G"].items() if g >= 2),
-            config,
             at_most=0.0,
         ),
-        _claim(
+        claim(
             "fig4-skewed-data-global",
             "loss cut, skewed data under uniform queries, smallest over G",
             "QoS 35 to 20 % above random",
             min(one.loss_cut() for one in skewed_data["G"].values()),
-            config,
             at_least=0.15,
         ),
-        _claim(
+        claim(
             "fig4-skewed-data-local",
             "skewed data under uniform queries: gain at L = 1 less gain at L = 10",
             "gain falls from 40 to 2 %",
             skewed_data["L"][1.0].gain() - skewed_data["L"][10.0].gain(),
-            dict(config) | {"gain_at_1": skewed_data["L"][1.0].gain(), "gain_at_10": skewed_data["L"][10.0].gain()},
             at_least=0.2,
+            config=dict(config)
+            | {"gain_at_1": skewed_data["L"][1.0].gain(), "gain_at_10": skewed_data["L"][10.0].gain()},
         ),
-        _claim(
+        claim(
             "fig4-data-equidepth-best",
             "skewed data under uniform queries: QoS by which data equi-depth is behind the best, largest over G",
             "data equi-depth is best, QDPart next",
             max(one.mean(one.best_single) - one.mean("data") for one in skewed_data["G"].values()),
-            config,
             at_most=0.0,
         ),
-        _claim(
+        claim(
             "fig4-both-skewed",
             "loss cut, both skewed, L = 4, smallest over G >= 2",
             "higher than for skewed data alone",
             min(one.loss_cut() for skew, one in both["G"].items() if skew >= 2),
-            dict(config) | {"at_G_1": both["G"][1.0].loss_cut()},
             at_least=0.25,
+            config=dict(config) | {"at_G_1": both["G"][1.0].loss_cut()},
         ),
-        _claim(
+        claim(
             "fig4-proportional",
             "proportional densities: largest gain over both kinds and all skews",
             "around 6 %",
             max(one.gain() for one in proportional),
-            config,
             at_most=0.08,
         ),
-        _claim(
+        claim(
             "fig4-proportional-loss",
             "proportional densities: largest loss cut over both kinds and all skews",
             "",
             max(one.loss_cut() for one in proportional),
-            config,
             at_most=0.08,
         ),
-        _claim(
+        claim(
             "choice-any-setting",
             "QoS by which the default choice is behind the best partitioning, largest over all settings",
             "",
             max(one.behind for one in everything),
-            config,
             at_most=0.01,
         ),
-        _claim(
+        claim(
             "choice-each-combination",
             "the same, averaged over the settings of a combination, against its best single one; largest",
             "",
             max(_behind_in_combination(kinds) for kinds in sweeps.values()),
-            config,
             at_most=0.0,
         ),
     ]
@@ -195,15 +187,3 @@ def _behind_in_combination(kinds: Mapping[str, Mapping[float, Outcome]]) -> floa
     outcomes = [one for sweeps in kinds.values() for one in sweeps.values()]
     means = {method: sum(one.mean(method) for one in outcomes) / len(outcomes) for method in METHODS}
     return max(means[name] for name in PARTITIONINGS) - means[CHOSEN]
-
-
-def _claim(
-    id: str,
-    text: str,
-    paper: str,
-    ours: float,
-    config: Mapping[str, object],
-    at_least: float | None = None,
-    at_most: float | None = None,
-) -> Claim:
-    return Claim(id, text, paper, ours, at_most=at_most, at_least=at_least, config=config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -122,10 +123,11 @@ def claims(figures: Sensitivity, config: Mapping[str, object]) -> list[Claim]:
     side, slopes = figures.side, figures.slopes
     along_regions = [_steps(list(outcomes.values())) for outcomes in regions.values()]
     along_throttlers = [_steps([regions[z][float(n)] for z in reversed(THROTTLERS)]) for n in REGIONS]
-    by_z = {z: [one.gain() for one in outcomes.values()] for z, outcomes in regions.items()}
     cuts = [one.loss_cut() for one in slopes.values()]
     names = list(throttler)
     bend = {name: _bend(outcomes) for name, outcomes in throttler.items()}
+    heavy, strict = regions[0.1], fairness[0.3]
+    claim = partial(Claim, config=config)
     return [
         Claim(
             "fig5-monotone-regions",
@@ -143,87 +145,46 @@ def claims(figures: Sensitivity, config: Mapping[str, object]) -> list[Claim]:
             at_least=-3.0,
             config=dict(config) | {"smallest_step": min(step for steps in along_throttlers for step, _ in steps)},
         ),
-        Claim(
-            "fig5-heavy-16",
-            "gain at z = 0.1 with 16 regions",
-            "25 %",
-            regions[0.1][16.0].gain(),
-            at_least=0.25,
-            config=config,
-        ),
-        Claim(
-            "fig5-heavy-100",
-            "gain at z = 0.1 with 100 regions",
-            "50 %",
-            regions[0.1][100.0].gain(),
-            at_least=0.50,
-            config=config,
-        ),
-        Claim(
+        claim("fig5-heavy-16", "gain at z = 0.1 with 16 regions", "25 %", heavy[16.0].gain(), at_least=0.25),
+        claim("fig5-heavy-100", "gain at z = 0.1 with 100 regions", "50 %", heavy[100.0].gain(), at_least=0.50),
+        claim(
             "fig5-diminishing",
             "gain from 49 to 100 regions less gain from 4 to 49, at z = 0.1: diminishing returns",
             "lines flatten around l = 100",
-            (by_z[0.1][-1] - by_z[0.1][5]) - (by_z[0.1][5] - by_z[0.1][0]),
+            (heavy[100.0].gain() - heavy[49.0].gain()) - (heavy[49.0].gain() - heavy[4.0].gain()),
             at_most=0.0,
-            config=config,
         ),
-        Claim(
+        claim(
             "fig8-heavy-shedding",
             "QoS at z = 0.5 above the line from z = 0.1 to 0.9, smallest over the three skewed workloads",
             "more QoS per unit of z under heavy shedding",
             min(bend[name] for name in names[:3]),
             at_least=0.02,
-            config=config,
         ),
-        Claim(
+        claim(
             "fig8-proportional",
             "the same for uniform data and queries: a straight line",
             "linear",
             abs(bend[names[3]]),
             at_most=0.02,
-            config=config,
         ),
-        Claim(
-            "fig9-strict",
-            "gain at z = 0.3 with fairness 0.1",
-            "5 %",
-            fairness[0.3][0.1].gain(),
-            at_least=0.03,
-            at_most=0.08,
-            config=config,
-        ),
-        Claim(
-            "fig9-loose",
-            "gain at z = 0.3 with fairness 0.9",
-            "40 %",
-            fairness[0.3][0.9].gain(),
-            at_least=0.40,
-            config=config,
-        ),
-        Claim(
+        claim("fig9-strict", "gain at z = 0.3, fairness 0.1", "5 %", strict[0.1].gain(), at_least=0.03, at_most=0.08),
+        claim("fig9-loose", "gain at z = 0.3, fairness 0.9", "40 %", strict[0.9].gain(), at_least=0.40),
+        claim(
             "fig9-flat",
             "spread of the gain over fairness at z = 0.9",
             "almost flat",
             float(np.ptp([one.gain() for one in fairness[0.9].values()])),
             at_most=0.05,
-            config=config,
         ),
-        Claim(
+        claim(
             "fig10-volume",
             "gain with query sides up to 0.05 less gain up to 0.01, at z = 0.1",
             "slightly higher, around 15 % at z = 0.1",
             side[0.1][0.05].gain() - side[0.1][0.01].gain(),
             at_least=0.0,
-            config=config,
         ),
-        Claim(
-            "slopes",
-            "spread of the loss cut over ranges of the QoS slope",
-            "",
-            max(cuts) - min(cuts),
-            at_most=0.03,
-            config=config,
-        ),
+        claim("slopes", "spread of the loss cut over ranges of the QoS slope", "", max(cuts) - min(cuts), at_most=0.03),
     ]
 
 

@@ -1,6 +1,9 @@
 """One paired comparison: the same queries, sample and rows for random dropping and for every sifter.
 
-The true QoS is counted on rows that no sifter has seen, never taken from the model that configured it.
+The true QoS is counted on rows that no sifter has seen, never taken from the model that configured it. And it is
+counted at the throttler: a filter that was built from a sample lets some percent more rows pass than it should, which
+would look like a gain, so every sifter first gets its thresholds corrected by counts, as in operation. What the first
+filter would have given is counted too.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from jettison.sifter.choose import best, candidates
 from jettison.sifter.queries import completeness
 from jettison.sifter.region_filter import RegionFilter
 
-RANDOM, CHOSEN = "random", "chosen"
-METHODS = (RANDOM, *PARTITIONINGS, CHOSEN)
+RANDOM, CHOSEN, FIRST = "random", "chosen", "chosen, first filter"
+METHODS = (RANDOM, *PARTITIONINGS, CHOSEN, FIRST)
 
 # Table I of the paper.
 THROTTLER, REGIONS, FAIRNESS, SAMPLES = 0.5, 16, 0.5, 1000
@@ -35,7 +38,7 @@ class Scale:
 
 
 class Trial:
-    """A drawn workload with its sample and its independent rows.
+    """A drawn workload with its sample, the rows that correct thresholds, and those on which the true QoS is counted.
 
     Sifters are built once for each number of regions, and rows looked up once in each: throttlers and fairness only
     change thresholds.
@@ -45,11 +48,12 @@ class Trial:
         generated = Generated(workload, seed)
         self.queries = generated.queries
         self._sample = Sample.of(self.queries, generated.rows(SAMPLES))
+        self._counted = self.queries.space.codes(generated.rows(rows // 2))
         drawn = generated.rows(rows)
         self._query, row = self.queries.matches(drawn)
         self._matched = self.queries.space.codes(drawn[row])
         self._wanted = np.bincount(self._query, minlength=len(self.queries)) > 0
-        self._built: dict[int, list[tuple[Built, NDArray[np.int32]]]] = {}
+        self._built: dict[int, list[_Candidate]] = {}
 
     @property
     def empty_share(self) -> float:
@@ -59,23 +63,35 @@ class Trial:
     def qos_of_methods(self, throttler: float, regions: int, fairness: float) -> list[float]:
         """True QoS of every method, in the order of `METHODS`; in expectation over the decisions."""
         built = self._built_for(regions)
-        qos = {
-            one.partitioning: self._true_qos(one.filter(throttler, fairness), region_of_match)
-            for one, region_of_match in built
-        }
-        chosen = best((one for one, _ in built), throttler, fairness)
+        qos = [self._true_qos(one.corrected.filter(throttler, fairness), one) for one in built]
+        chosen = best((one.first for one in built), throttler, fairness)
+        place = [one.first for one in built].index(chosen)
         by_chance = self.queries.quality(np.where(self._wanted, throttler, 1.0))
-        return [by_chance, *(qos[name] for name in PARTITIONINGS), qos[chosen.partitioning]]
+        return [by_chance, *qos, qos[place], self._true_qos(chosen.filter(throttler, fairness), built[place])]
 
-    def _true_qos(self, one: RegionFilter, region_of_match: NDArray[np.int32]) -> float:
-        kept = 1.0 - one.drop[region_of_match]
+    def _true_qos(self, made: RegionFilter, one: _Candidate) -> float:
+        kept = 1.0 - made.drop[one.region_of_match]
         return self.queries.quality(completeness(self._query, kept, len(self.queries)))
 
-    def _built_for(self, regions: int) -> list[tuple[Built, NDArray[np.int32]]]:
+    def _built_for(self, regions: int) -> list[_Candidate]:
         if regions not in self._built:
             made = candidates(self.queries, self._sample, regions=regions)
-            self._built[regions] = [(one, one.partition.region_of(self._matched)) for one in made]
+            self._built[regions] = [self._candidate(one) for one in made]
         return self._built[regions]
+
+    def _candidate(self, built: Built) -> _Candidate:
+        of_counted = built.partition.region_of(self._counted)
+        counts = np.bincount(of_counted, minlength=built.partition.regions + 1)
+        return _Candidate(built, built.with_counts(counts), built.partition.region_of(self._matched))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One partitioning: as built from the sample, with its regions' true counts, and the region of each matched row."""
+
+    first: Built
+    corrected: Built
+    region_of_match: NDArray[np.int32]
 
 
 @dataclass(frozen=True)

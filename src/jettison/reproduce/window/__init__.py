@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jettison import java
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import Report, RunSettings, Section
 
@@ -28,8 +29,7 @@ def experiments() -> Mapping[str, Experiment]:
         "subset": guarantee.subset,
         "figure10": placement.pipeline,
         "figure11": placement.fan_out,
-        "figure12": parameters.sizes,
-        "figure13": parameters.slides,
+        "figures12-13": parameters.windows,
         "table4": overhead.idle,
         "saved": overhead.saved,
         "live": live.overload,
@@ -38,6 +38,7 @@ def experiments() -> Mapping[str, Experiment]:
 
 def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
     """Check every claim of the paper, and our own on top, on a local Spark."""
+    java.require_java()
     from jettison.reproduce.window.decisions import decisions
     from jettison.spark.session import local_session
 
@@ -54,5 +55,6 @@ def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
             sections.append(section)
             for claim in more:
                 settings.say(f"  {claim.id}: {claim.ours:.4g}, {claim.bar}, holds: {claim.holds}")
-    command = f"jettison reproduce window{' --quick' if settings.quick else ''} --seed {settings.seed}"
-    return Report("window", "Window drops: fewer answers, every one of them exact", command, sections, claims)
+    return Report(
+        "window", "Window drops: fewer answers, every one of them exact", settings.command("window"), sections, claims
+    )

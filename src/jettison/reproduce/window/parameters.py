@@ -19,89 +19,81 @@ from jettison.windows.decide import highest_share
 _GAP = 10
 _TUPLES = 6_000
 _DELAY_MS = 0.3  # before and after, per tuple and per answer
+_EXCESS = (0.1, 0.25, 0.5)
+_SLIDES = (1, 10, 50, 100)  # of windows of 100 tuples
+
+Rates = dict[tuple[int, int], dict[float, float]]
+"""Drop rate needed, by size and slide of the windows and by excess load."""
 
 
-def sizes(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
-    """Figure 12: tumbling windows and windows that slide by one tuple, a quarter too much load."""
-    streams.land(spark, folder / "in", _TUPLES, files=3)
-    needed: dict[tuple[str, int], float] = {}
-    for size in (25, 100) if settings.quick else (25, 50, 75, 100):
-        for kind, slide in (("tumbling", size), ("slide 1", 1)):
-            needed[kind, size] = _needed(spark, folder, settings, size, slide, (0.25,))[0]
-            settings.say(f"  {kind}, size {size}: drop rate {needed[kind, size]:.2f}")
-    model = {
-        "tumbling": required_windows(Query(_DELAY_MS, 0.0, _DELAY_MS, 100, 100), 0.25),
-        "slide 1": required_windows(Query(_DELAY_MS, 0.0, _DELAY_MS, 100, 1), 0.25),
-    }
-    tumbling = [value for (kind, _), value in needed.items() if kind == "tumbling"]
-    sliding = [value for (kind, _), value in needed.items() if kind == "slide 1"]
-    config = {"excess": 0.25, "batch_size": _GAP, "delay_ms": _DELAY_MS, "tuples": _TUPLES}
-    claims = [
-        Claim("model-tumbling", "the model's drop rate for tumbling windows", "0.2", model["tumbling"], 0.205, 0.195),
-        Claim("model-sliding", "the model's drop rate for slide 1", "0.39", model["slide 1"], 0.41, 0.37),
+def windows(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
+    """Figure 12: tumbling windows and windows that slide by one tuple. Figure 13: slides in between."""
+    streams.land(spark, folder / "in", _TUPLES)
+    sizes = (25, 100) if settings.quick else (25, 50, 75, 100)
+    kinds = dict.fromkeys([(s, slide) for s in sizes for slide in (s, 1)] + [(100, slide) for slide in _SLIDES])
+    measured: Rates = {}
+    for size, slide in kinds:
+        measured[size, slide] = _measured(spark, folder, settings, size, slide)
+        settings.say(f"  size {size}, slide {slide}: {measured[size, slide]}")
+    model: Rates = {kind: _modelled(*kind) for kind in kinds}
+    both = [side for x in _EXCESS for side in (f"measured, {x:.0%}", f"model, {x:.0%}")]
+    rows = [[*kind, *(side[kind][x] for x in _EXCESS for side in (measured, model))] for kind in kinds]
+    text = "Drop rate needed at an excess load; 1 means that no drop allowed is enough.\n\n"
+    section = Section(
+        "Figures 12 and 13: size and slide", text + table(["size", "slide", *both], rows), _plot(measured)
+    )
+    return [*_claims_on_size(measured, model, sizes), *_claims_on_slide(measured)], section
+
+
+def _claims_on_size(measured: Rates, model: Rates, sizes: tuple[int, ...]) -> list[Claim]:
+    tumbling = [measured[size, size][0.25] for size in sizes]
+    sliding = [measured[size, 1][0.25] for size in sizes]
+    config = {"excess": 0.25, "batch_size": _GAP, "delay_ms": _DELAY_MS, "tuples": _TUPLES, "sizes": sizes}
+    needs_less = "drop rate for tumbling windows minus that for slide 1, worst over all sizes"
+    difference = "largest difference between window sizes, tumbling"
+    return [
+        Claim("model-tumbling", "the model's drop rate, tumbling", "0.2", model[100, 100][0.25], 0.205, 0.195),
+        Claim("model-sliding", "the model's drop rate, slide 1", "0.39", model[100, 1][0.25], 0.41, 0.37),
         Claim(
             "tumbling-needs-less",
-            "drop rate for tumbling windows minus that for slide 1, worst over all sizes",
+            needs_less,
             "lower in most cases",
             max(a - b for a, b in zip(tumbling, sliding, strict=True)),
             at_most=0.0,
             config=config,
         ),
-        Claim(
-            "size-does-not-matter",
-            "largest difference between window sizes, tumbling",
-            "almost fixed",
-            max(tumbling) - min(tumbling),
-            at_most=0.1,
-            config=config,
-        ),
+        Claim("size-does-not-matter", difference, "almost fixed", max(tumbling) - min(tumbling), 0.1, config=config),
     ]
-    rows = [[kind, size, value, model[kind]] for (kind, size), value in needed.items()]
-    return claims, Section("Figure 12: window size", table(["windows", "size", "measured", "model"], rows))
 
 
-def slides(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
-    """Figure 13: windows of 100 tuples with slides from 1 to 100."""
-    streams.land(spark, folder / "in", _TUPLES, files=3)
-    excess = (0.1, 0.25, 0.5)
-    steps = (1, 10, 50, 100)
-    measured = {slide: _needed(spark, folder, settings, 100, slide, excess) for slide in steps}
-    model = {s: [required_windows(Query(_DELAY_MS, 0.0, _DELAY_MS, 100, s), x) for x in excess] for s in steps}
+def _claims_on_slide(measured: Rates) -> list[Claim]:
+    rates = {slide: measured[100, slide][0.25] for slide in _SLIDES}
+    config = {"excess": 0.25, "size": 100, "slides": _SLIDES, "batch_size": _GAP}
+    rise, fall = "drop rate at slide 10 minus that at slide 1", "drop rate at slide 100 minus that at slide 10"
+    return [
+        Claim("slide-rises-first", rise, "first increases", rates[10] - rates[1], at_least=0.0, config=config),
+        Claim("slide-falls-then", fall, "then decreases", rates[100] - rates[10], at_most=0.0, config=config),
+    ]
+
+
+def _plot(measured: Rates) -> Figure:
     figure = Figure(figsize=(6, 4))
     axes = figure.subplots()
-    for place, x in enumerate(excess):
-        axes.plot(steps, [measured[s][place] for s in steps], marker="o", label=f"measured, excess {x:.0%}")
-        axes.plot(steps, [model[s][place] for s in steps], "--", label=f"model, excess {x:.0%}")
-    axes.set(xlabel="slide in tuples", ylabel="drop rate needed", xscale="log", ylim=(0, 1.05))
+    fine = [slide for slide in range(1, 101) if 100 % slide == 0]
+    for x in _EXCESS:
+        line = axes.plot(_SLIDES, [measured[100, s][x] for s in _SLIDES], "o", label=f"measured, excess {x:.0%}")[0]
+        axes.plot(fine, [_modelled(100, s)[x] for s in fine], "--", color=line.get_color(), label="model")
+    axes.set(xlabel="slide in tuples, windows of 100", ylabel="drop rate needed", xscale="log", ylim=(0, 1.05))
     axes.legend(fontsize=7)
-    at = excess.index(0.25)
-    config = {"excess": 0.25, "size": 100, "slides": list(steps), "batch_size": _GAP}
-    claims = [
-        Claim(
-            "slide-rises-first",
-            "drop rate at slide 10 minus that at slide 1",
-            "first increases",
-            measured[10][at] - measured[1][at],
-            at_least=0.0,
-            config=config,
-        ),
-        Claim(
-            "slide-falls-then",
-            "drop rate at slide 100 minus that at slide 10",
-            "then decreases",
-            measured[100][at] - measured[10][at],
-            at_most=0.0,
-            config=config,
-        ),
-    ]
-    header = ["slide", *(f"{side}, {x:.0%}" for side in ("measured", "model") for x in excess)]
-    rows = [[slide, *measured[slide], *model[slide]] for slide in steps]
-    return claims, Section("Figure 13: window slide", table(header, rows), figure)
+    return figure
 
 
-def _needed(
-    spark: SparkSession, folder: Path, settings: RunSettings, size: int, slide: int, excess: tuple[float, ...]
-) -> list[float]:
+def _modelled(size: int, slide: int) -> dict[float, float]:
+    query = Query(_DELAY_MS, 0.0, _DELAY_MS, size, slide, _GAP)
+    return {x: required_windows(query, x) for x in _EXCESS}
+
+
+def _measured(spark: SparkSession, folder: Path, settings: RunSettings, size: int, slide: int) -> dict[float, float]:
     def variant(share: float) -> Variant:
         branch = streams.branch((size, slide), max_gap=_GAP)
         policy = streams.fixed_drop(branch, share=share, tuples=_TUPLES)
@@ -114,8 +106,8 @@ def _needed(
 
         return streams.appended(build, policy)
 
-    shares = (0.0, 0.6) if settings.quick else (0.0, 0.3, 0.6, 0.9)
-    repetitions = 1 if settings.quick else 3
+    shares = (0.0, 0.6) if settings.quick else (0.0, 0.45, 0.9)
+    repetitions = 1 if settings.quick else 2
     streams.cpu_s(spark, folder, variant(0.5))  # warm up
     load = straight_line({s: streams.cpu_s(spark, folder, variant(s), repetitions) for s in shares})
-    return [required_share(load, x, most=highest_share(_GAP)) for x in excess]
+    return {x: required_share(load, x, most=highest_share(_GAP)) for x in _EXCESS}

@@ -21,7 +21,7 @@ from jettison.windows.decide import highest_share
 _GAP = 10
 _EXCESS = tuple(x / 100 for x in range(0, 201, 5))
 _SHOWN = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
-_BUSY_S = 1.5  # CPU of each of the three parts of a query, over the whole run
+_BUSY_S = 1.2  # CPU of each of the three parts of a query, over the whole run
 
 Lines = dict[str, Load]
 
@@ -120,8 +120,8 @@ def _measure(
     variant: Callable[[str, float], Variant],
     places: tuple[str, ...],
 ) -> tuple[Lines, dict[tuple[str, float], float]]:
-    shares = (0.0, 0.9) if settings.quick else (0.0, 0.3, 0.6, 0.9)
-    repetitions = 1 if settings.quick else 3
+    shares = (0.0, 0.9) if settings.quick else (0.0, 0.45, 0.9)
+    repetitions = _repetitions(settings)
     for place in places:
         streams.cpu_s(spark, folder, variant(place, 0.5))  # warm up
     points = {}
@@ -131,6 +131,10 @@ def _measure(
             settings.say(f"  {place}, drop share {share}: {points[place, share]:.2f} s of task CPU")
     lines = {place: straight_line({share: points[place, share] for share in shares}) for place in places}
     return lines, points
+
+
+def _repetitions(settings: RunSettings) -> int:
+    return 1 if settings.quick else 2
 
 
 def _sum(lines: list[Load]) -> Load:
@@ -143,7 +147,7 @@ def _required(place: str, line: Load, excess: float) -> float:
 
 def _claims(lines: Lines, name: str, figure: str, settings: RunSettings) -> list[Claim]:
     early, middle, after = lines
-    config = {"figure": figure, "batch_size": _GAP, "excess": [0.0, 2.0], "repetitions": 1 if settings.quick else 3}
+    config = {"figure": figure, "batch_size": _GAP, "excess": [0.0, 2.0], "repetitions": _repetitions(settings)}
     pairs = [(early, middle), (middle, after)]
     return [
         Claim(

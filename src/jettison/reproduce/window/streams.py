@@ -66,21 +66,21 @@ def window(time: str, size: int, slide: int | None = None) -> Column:
     return F.window(time, f"{size} milliseconds", f"{slide or size} milliseconds")
 
 
-def land(spark: SparkSession, folder: Path, tuples: int, files: int = 4) -> None:
-    """Readings of a temperature sensor, one a millisecond, as (at, value) and as JSON."""
+def land(spark: SparkSession, folder: Path, tuples: int, files: int = 4, *, text: bool = True) -> None:
+    """Readings of a temperature sensor, one a millisecond, as columns and, with `text`, as JSON too."""
     shutil.rmtree(folder, ignore_errors=True)
     at = f"timestamp_micros({START_US} + id * {TUPLE_US}) as at"
     reading = (
         "to_json(named_struct('id', id, 'value', value, 'unit', 'celsius', 'station', concat('s', id % 97))) as json"
     )
     numbers = spark.range(0, tuples, 1, files).selectExpr("id", "20 + 10 * sin(id / 1000) + rand(7) as value", at)
-    numbers.selectExpr("id", "at", "value", reading).write.parquet(str(folder))
+    numbers.selectExpr("id", "at", "value", *([reading] if text else [])).write.parquet(str(folder))
 
 
-def source(spark: SparkSession, folder: Path) -> DataFrame:
-    """The readings as a stream, one file a batch, with the watermark in front of everything."""
+def source(spark: SparkSession, folder: Path, *, files_a_batch: int = 2) -> DataFrame:
+    """The readings as a stream, with the watermark in front of everything."""
     schema = "id BIGINT, at TIMESTAMP, value DOUBLE, json STRING"
-    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_a_batch).parquet(str(folder))
     return rows.withWatermark("at", "0 seconds")
 
 

@@ -76,17 +76,19 @@ class StreamSettings:
 
 
 def streams(settings: StreamSettings, associations: int, seeds: int, seed: int = 0) -> Iterator[tuple[int, Stream]]:
-    """All streams of an experiment, each with a seed for its hash functions.
-
-    An association fixes which key costs what and which rows come; a seed shuffles them.
-    """
+    """All streams of an experiment, each with a seed for its hash functions."""
     for association in range(associations):
-        draw = np.random.default_rng([seed, association])
-        cost_of_key = _costs_of_keys(settings, draw)
-        keys = draw.choice(settings.distinct, size=settings.rows, p=_frequencies(settings))
-        for order in range(seeds):
-            shuffle = np.random.default_rng([seed, association, order])
-            yield int(shuffle.integers(2**32)), _stream(settings, shuffle.permutation(keys), cost_of_key)
+        yield from orders(settings, association, seeds, seed)
+
+
+def orders(settings: StreamSettings, association: int, seeds: int, seed: int) -> Iterator[tuple[int, Stream]]:
+    """The streams of one association: it fixes which key costs what and which rows come; a seed shuffles them."""
+    draw = np.random.default_rng([seed, association])
+    cost_of_key = _costs_of_keys(settings, draw)
+    keys = draw.choice(settings.distinct, size=settings.rows, p=_frequencies(settings))
+    for order in range(seeds):
+        shuffle = np.random.default_rng([seed, association, order])
+        yield int(shuffle.integers(2**32)), _stream(settings, shuffle.permutation(keys), cost_of_key)
 
 
 def cells_of_keys(distinct: int, rows: int, columns: int, seed: int) -> IntArray:

@@ -8,16 +8,18 @@ order of rows on an arc is the order in which they were emitted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.errors import InvalidSetting, explain
+from jettison.network.candidates import drop_model
 from jettison.network.graph import Arc, QueryGraph, arc_into
 from jettison.plan import DropPlan
-from jettison.sim.network.rows import Rows, kept_by, passed_by, require_simulable
+from jettison.sim.network.rows import Rows, kept_by, passed_by, require_simulable, thinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,23 +181,53 @@ class Engine:
         return sum(boxes[arc.target].cost * len(rows) for arc, queue in self._queues.items() for rows in queue)
 
 
-def offered(graph: QueryGraph, arrivals: Mapping[str, Rows], plan: DropPlan | None = None) -> dict[str, Rows]:
-    """What each output gets of all arrivals under one plan, whatever the time it takes; by default with nothing shed."""
-    require_simulable(graph)
+def offered(
+    graph: QueryGraph,
+    arrivals: Mapping[str, Rows],
+    plan: DropPlan | None = None,
+    functions: Mapping[str, Callable[..., Rows]] | None = None,
+) -> dict[str, Rows]:
+    """What each output gets of all arrivals under one plan, whatever the time it takes; by default with nothing shed.
+
+    Parameters
+    ----------
+    graph, arrivals
+        The network, and the rows of each input.
+    plan
+        Drops at the network's own locations only: elsewhere some box could answer wrongly.
+    functions
+        For joins, aggregates and maps that change values: what the box makes of the rows on its arcs, such as those in
+        `jettison.sim.network.operators`.
+    """
+    functions = {} if functions is None else functions
+    require_simulable(graph, functions)
     points = {} if plan is None else plan.points
+    if plan is not None:
+        _require_locations(graph, plan)
     on_arc: dict[Arc, Rows] = {}
 
     def emit(stream: str, rows: Rows) -> None:
         for arc in graph.readers(stream):
-            on_arc[arc] = rows.where(kept_by(points.get(arc.name), arc.name, rows))
+            on_arc[arc] = thinned(points.get(arc.name), arc.name, rows)
 
     for name in graph.inputs:
-        rows = arrivals.get(name, Rows.none())
-        emit(name, rows.where(kept_by(points.get(name), name, rows)))
+        emit(name, thinned(points.get(name), name, arrivals.get(name, Rows.none())))
     for box in graph.boxes.values():
-        rows = Rows.joined([on_arc[arc_into(box, port)] for port in range(len(box.sources))])
-        emit(box.name, rows if box.kind == "union" else rows.where(passed_by(box, rows)))
+        entering = [on_arc[arc_into(box, port)] for port in range(len(box.sources))]
+        if box.name in functions:
+            emit(box.name, functions[box.name](*entering))
+        else:
+            rows = Rows.joined(entering)
+            emit(box.name, rows if box.kind == "union" else rows.where(passed_by(box, rows)))
     return {name: on_arc[Arc(output.source, name)] for name, output in graph.outputs.items()}
+
+
+def _require_locations(graph: QueryGraph, plan: DropPlan) -> None:
+    known = {location.name for location in drop_model(graph).locations}
+    if elsewhere := sorted(set(plan.points) - known):
+        raise InvalidSetting(
+            explain(f"drops at locations of the network ({', '.join(sorted(known))})", ", ".join(elsewhere))
+        )
 
 
 def random_arrivals(graph: QueryGraph, seed: int, *, mean_gap: float, until: float) -> dict[str, Rows]:

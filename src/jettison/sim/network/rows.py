@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,25 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Identity, value and arrival time of each row."""
+    """Identity, value and arrival time of each row, and how many rows it stands for, where that is kept track of."""
 
     ids: NDArray[np.int64]
     values: NDArray[np.float64]
     arrivals: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def where(self, mask: Mask | slice) -> Rows:
-        """The rows that a mask or slice selects."""
-        return Rows(self.ids[mask], self.values[mask], self.arrivals[mask])
+    @property
+    def weighing(self) -> NDArray[np.float64]:
+        """The weights; 1 each where they are not kept track of."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def where(self, mask: Mask | NDArray[np.intp] | slice) -> Rows:
+        """The rows that a mask, a slice or a list of places selects."""
+        weights = None if self.weights is None else self.weights[mask]
+        return Rows(self.ids[mask], self.values[mask], self.arrivals[mask], weights)
 
     @staticmethod
     def none() -> Rows:
@@ -41,10 +48,14 @@ class Rows:
         """Rows of several parts, one after the other."""
         if len(parts) == 1:
             return parts[0]
+        if not parts:
+            return Rows.none()
+        weighed = any(part.weights is not None for part in parts)
         return Rows(
-            np.concatenate([part.ids for part in parts]) if parts else np.empty(0, dtype=np.int64),
-            np.concatenate([part.values for part in parts]) if parts else np.empty(0),
-            np.concatenate([part.arrivals for part in parts]) if parts else np.empty(0),
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.arrivals for part in parts]),
+            np.concatenate([part.weighing for part in parts]) if weighed else None,
         )
 
 
@@ -57,6 +68,14 @@ def kept_by(setting: Setting | None, point: str, rows: Rows) -> Mask:
     if isinstance(setting, RangeDrop):
         return outside(rows.values, setting.drop)
     raise Unsupported(explain("a random or range drop", repr(setting), where=f"drop point {point!r} of a simulation"))
+
+
+def thinned(setting: Setting | None, point: str, rows: Rows) -> Rows:
+    """The rows that a drop point lets through, with the weights that Spark gives them."""
+    kept = rows.where(kept_by(setting, point, rows))
+    if not isinstance(setting, RandomDrop) or setting.keeps_everything:
+        return kept
+    return replace(kept, weights=kept.weighing / setting.keep_fraction)
 
 
 def outside(values: NDArray[np.float64], ranges: Sequence[tuple[float, float]]) -> Mask:
@@ -77,15 +96,16 @@ def passed_by(box: Box, rows: Rows) -> Mask:
     return keeps(f"box {box.name}", rows.ids, box.selectivity)
 
 
-def require_simulable(graph: QueryGraph) -> None:
-    """Refuse networks whose boxes this simulation does not know."""
+def require_simulable(graph: QueryGraph, known: Collection[str] = ()) -> None:
+    """Refuse networks with boxes that this simulation does not know, but for those whose functions are `known`."""
     for box in graph.boxes.values():
-        if box.kind in ("join", "aggregate") or not box.keeps_value or box.selectivity > 1:
+        built_in = box.kind not in ("join", "aggregate") and box.keeps_value and box.selectivity <= 1
+        if not built_in and box.name not in known:
             raise Unsupported(
                 explain(
-                    "simulated boxes are filters, unions, and maps that keep their rows' values",
+                    "boxes simulated in time are filters, unions, and maps that keep their rows' values",
                     f"a {box.kind}",
                     where=f"box {box.name!r}",
-                    hint="joins and aggregates run on Spark; `jettison.network.evaluate` tells their flows",
+                    hint="`offered` takes functions for other boxes; `jettison.network.evaluate` tells their flows",
                 )
             )

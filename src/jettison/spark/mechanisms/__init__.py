@@ -36,5 +36,5 @@ def mechanism_for(policy: Policy) -> Mechanism:
 mechanism_for.register(ConceptDrop, GroupMechanism)
 mechanism_for.register(JoinDrop, JoinMechanism)
 mechanism_for.register(NetworkDrop, network_mechanism)
-mechanism_for.register(Sifter, lambda policy: RegionMechanism(policy.queries.space))
+mechanism_for.register(Sifter, lambda policy: RegionMechanism(policy.queries.space, policy.sample_every))
 mechanism_for.register(WindowDrop, WindowMechanism)

@@ -2,73 +2,83 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 
 from jettison.spark.drop_point import DropPoint
 
 
-class Mechanism(Protocol):
+class Mechanism(ABC):
     """Compiles one kind of setting into native columns, once; afterwards only the plan changes.
-
-    A mechanism whose decisions cannot be taken back has `outlives_lease = True`: its plan is obeyed even when no
-    controller renews it any more, so such a plan must run out by itself.
 
     The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, inside the subquery
     that reads the plan; `decision` runs on every row and finds the fields ready.
     """
 
-    schema: str
+    schema: ClassVar[str]
     """The setting's fields inside the plan's JSON, as the DDL of a struct."""
 
+    outlives_lease: ClassVar[bool] = False
+    """Whether a plan is obeyed even when no controller renews it any more: for decisions that cannot be taken back.
+
+    Such a plan must run out by itself.
+    """
+
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
+        """Raise an error where this mechanism cannot work on `rows`, or not with what `point` asks for."""
+        return
+
+    @abstractmethod
     def plan_fields(self, setting: Column, now_us: Column) -> Mapping[str, Column]:
         """What the decision needs, computed from the setting and the batch's time in microseconds."""
-        ...
 
+    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
+        """Columns that are computed first, each once a row, because the decision uses them several times.
+
+        They come step by step: a step may use the columns of those before it. They are dropped again.
+        """
+        return ()
+
+    @abstractmethod
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         """Whether a row is kept, and its weight if it is.
 
         `plan` is a struct of the fields above, null where no plan is valid: the decision must then come out true or
         null and the weight 1 or null, both of which the guard reads as "keep".
         """
-        ...
 
+    def sample(self, rows: DataFrame, point: DropPoint) -> Sampling | None:
+        """Rows to show to the policy, or `None`. No plan may drop them, and they may depend on identity alone."""
+        return None
 
-@runtime_checkable
-class WithHelpers(Protocol):
-    """A mechanism that computes columns first, each once a row, because its decision uses them several times."""
-
-    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
-        """Helper columns, step by step: a step may use the columns of those before it. They are dropped again."""
-        ...
-
-
-@runtime_checkable
-class Learns(Protocol):
-    """A mechanism that wants to know something of the rows that were kept, so that the next plan can be better."""
-
-    learns_from: Sequence[str]
-    """Helper columns that it looks at."""
+    learns_from: ClassVar[Sequence[str]] = ()
+    """Helper columns that `learned` looks at."""
 
     def learned(self, keep: Column) -> Mapping[str, Column]:
-        """Aggregates over the rows for which `keep` is true, observed once a micro-batch."""
-        ...
+        """Aggregates over the rows for which `keep` is true, observed once a micro-batch: what the next plan can use."""
+        return {}
 
-
-@runtime_checkable
-class Empties(Protocol):
-    """A mechanism that can leave dropped rows in the stream without what they carry, so that they are still counted."""
-
-    stays: Sequence[str]
-    """Columns that dropped rows keep; none where dropped rows go."""
-
-
-@runtime_checkable
-class Marks(Protocol):
-    """A mechanism that tells more of a kept row than its weight."""
+    stays: Sequence[str] = ()
+    """Columns that dropped rows keep, where they stay in the stream to be counted; none where dropped rows go."""
 
     def marks(self, plan: Column) -> Mapping[str, Column]:
-        """Columns that kept rows get beside their weight; without a valid plan they must not be null."""
-        ...
+        """Columns that kept rows get beside their weight. Without a valid plan they must not be null."""
+        return {}
+
+
+class Sampling(NamedTuple):
+    """Some of the rows, for a policy to learn from.
+
+    Parameters
+    ----------
+    sampled
+        Whether a row is one of them.
+    report
+        An aggregate of bounded size to observe: the rows as text, a list of lists of numbers.
+    """
+
+    sampled: Column
+    report: Column

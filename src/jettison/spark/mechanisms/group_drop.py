@@ -20,6 +20,7 @@ from jettison.policies.concept_drop import ConceptDrop
 from jettison.policies.join_drop import JoinDrop
 from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import threshold, weight
 from jettison.spark.mechanisms.window_marks import floor_divided
 
@@ -31,7 +32,7 @@ _SPARE_BITS = 3  # eight buckets a group
 _PROBES = 6  # of a million groups, less than one shares its bucket with six before it
 
 
-class GroupMechanism:
+class GroupMechanism(Mechanism):
     """Executes `GroupDrop`: each named group of a pane has a share of its own, all others of the pane share one.
 
     The lowest six bits of a group's hash make room for its pane and tell no groups apart.
@@ -54,7 +55,7 @@ class GroupMechanism:
         self._value = policy.value
         self.stays = (*policy.columns, policy.time) if policy.exact_counts else ()
 
-    def check(self, rows: DataFrame) -> None:
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
         """Refuse a stream whose rows have no such group or time."""
         for name in self.stays:
             validate.present(rows, name, "group and time, with exact_counts,")

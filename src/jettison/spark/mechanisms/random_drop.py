@@ -9,11 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.mechanisms.base import Mechanism
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 
-class RandomMechanism:
+class RandomMechanism(Mechanism):
     """Executes `RandomDrop`."""
 
     schema = "struct<keep_fraction: double, late_keep_fraction: double, late_after_s: double>"

@@ -19,7 +19,7 @@ from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import RandomMechanism
 
 
-class RangeMechanism:
+class RangeMechanism(Mechanism):
     """Executes `RangeDrop` on one column, and `RandomDrop`.
 
     The ranges are compared one by one, without a loop: Spark refuses what the plan holds inside higher-order functions.

@@ -14,6 +14,7 @@ from jettison.policies.window_drop import WindowDrop
 from jettison.settings.window_marks import DROP
 from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint
+from jettison.spark.mechanisms.base import Mechanism
 from jettison.windows.fan import Fan
 from jettison.windows.grid import Grid
 from jettison.windows.needs import Pipeline
@@ -22,7 +23,7 @@ _WATERMARK_MARK = "spark.watermarkDelayMs"
 _BEFORE_ALL_TIMES_US = 2**57  # added to a timestamp, this makes it positive from the year 1 on
 
 
-class WindowMechanism:
+class WindowMechanism(Mechanism):
     """Executes `WindowMarks`: drops a row exactly when every answer that it takes part in is dropped.
 
     A kept row weighs 1: it stands for itself alone, because all rows of its window are there.

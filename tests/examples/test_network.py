@@ -1,0 +1,19 @@
+"""The example pipeline can be planned; its aggregate uses weights, so rows before it may be dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jettison.network.candidates import drop_model
+from jettison.network.document import load
+from jettison.network.picture import describe
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "network.yaml"
+
+
+def test_the_example_network_is_planned_with_weights_of_its_outputs() -> None:
+    pipeline = load(EXAMPLE)
+    names = {location.name for location in drop_model(pipeline.graph).locations}
+    assert names == {"readings", "parse__fingerprints", "parse__hot", "parse__means"}
+    first_row = next(line for line in describe(pipeline.graph).splitlines() if line.startswith("0.0%"))
+    assert "4.000" in first_row  # one for each output, but two for the alarms

@@ -1,0 +1,59 @@
+"""Pipeline files on live queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from jettison.network.document import load
+from jettison.spark.pipeline import build
+from spark.test_network import rows
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path) -> None:
+    """From YAML on disk to Parquet on disk: a shared map, a filter, a windowed aggregate and a join in SQL."""
+    inputs = {"format": "json", "path": str(source.folder), "schema": source.SCHEMA, "id": ["id"]}
+    inputs["options"] = {"maxFilesPerTrigger": 1}
+    sums = "select window.start, sum(value * jt_weight) as total from parse group by window(at, '1 minute')"
+    pairs = (
+        "select high.*, other, jt_weight_right from high join (select id as other, at as other_at, jt_weight_right "
+        "from parse) on high.id = other and high.at = other_at"
+    )
+    document = {
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "inputs": {"readings": inputs},
+        "boxes": {
+            "parse": {"reads": "readings", "kind": "map", "sql": "select *, value * 2 as twice from readings"},
+            "high": {"reads": "parse", "sql": "select * from parse where value >= 60", "selectivity": 0.4},
+            "sums": {"reads": "parse", "kind": "aggregate", "sql": sums, "watermark": {"at": "1 second"}},
+            "pairs": {"reads": ["high", "parse"], "kind": "join", "sql": pairs, "watermark": {"at": "1 second"}},
+        },
+        "outputs": {
+            "everything": {"reads": "parse", "path": str(tmp_path / "everything")},
+            "alarms": {"reads": "high", "path": str(tmp_path / "alarms")},
+            "minutes": {"reads": "sums", "path": str(tmp_path / "minutes")},
+            "matches": {"reads": "pairs", "path": str(tmp_path / "matches")},
+        },
+    }
+    (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(document))
+    pipeline = load(tmp_path / "pipeline.yaml")
+    landed = rows(0, 500)
+    source.land(landed[:400])
+    source.land(landed[400:])
+    query = build(spark, pipeline).start(
+        latency="1 minute", checkpoint=pipeline.checkpoint, trigger={"availableNow": True}
+    )
+    query.awaitTermination()
+    written = {name: spark.read.parquet(str(tmp_path / name)) for name in document["outputs"]}
+    high = [row for row in landed if row["value"] >= 60]
+    assert written["everything"].count() == 500
+    assert written["alarms"].count() == written["matches"].count() == len(high)
+    assert "twice" in written["alarms"].columns
+    totals = [row.total for row in written["minutes"].orderBy("start").collect()]
+    assert totals[0] == sum(row["value"] for row in landed[:60])
+    assert len(totals) >= 6

@@ -1,0 +1,66 @@
+"""The columns that decide about a row agree with the pure arithmetic."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jettison.plan import DropPlan
+from jettison.policies.window_drop import WindowDrop
+from jettison.settings import WindowMarks
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.mechanisms.window_marks import WindowMechanism, first_holding, floor_divided
+from jettison.stats import Budget, EventTimes, PointStats, Stats
+from jettison.windows import horizon
+from jettison.windows.fan import Branch
+from jettison.windows.grid import Grid
+from jettison.windows.needs import Pipeline
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_dropped_as_the_pure_rule_says(spark: SparkSession, seed: int) -> None:
+    chance = random.Random(seed)
+
+    def grid() -> Grid:
+        slide = chance.randint(1, 40)
+        return Grid(slide + chance.randint(0, 80), slide, chance.randint(-50, 50))
+
+    branches = tuple(
+        Branch(f"q{i}", Pipeline(tuple(grid() for _ in range(chance.randint(1, 3)))), 400) for i in range(1 + seed % 2)
+    )
+    policy = WindowDrop(time="at", queries=branches)
+    marks, base = WindowMarks(), chance.choice([0, -(10**9), 1_767_225_600_000_000])
+    plan = DropPlan(0, {"rows": marks})
+    for step in range(4):
+        times = EventTimes(base + 400 * step, 60, base + 400 * step - 300)
+        stats = Stats(0, 0.0, 0.0, {"rows": PointStats(1, 1)}, event_times=times)
+        plan = policy.continued(plan, stats, Budget(0.4, 0.4, 3.0, "test"))
+    marks = plan.points["rows"]
+    assert isinstance(marks, WindowMarks)
+    assert not marks.keeps_everything
+    mechanism = WindowMechanism(policy)
+    setting = F.from_json(F.lit(json.dumps(json.loads(plan.to_json())["points"]["rows"])), mechanism.schema)
+    fields = mechanism.plan_fields(F.col("setting"), F.lit(0))
+    rows = (
+        spark.range(base, base + 3000)
+        .withColumn("at", F.timestamp_micros("id"))
+        .withColumn("setting", setting)
+        .withColumn("plan", F.struct(*[column.alias(name) for name, column in fields.items()]))
+    )
+    keep, _ = mechanism.decision(rows, DropPoint("rows", ("id",)), F.col("plan"))
+    pipeline = branches[0].pipeline
+    found = rows.select("id", keep.alias("keep"), first_holding(pipeline, F.unix_micros("at")).alias("first")).collect()
+    assert [row["first"] for row in found] == [pipeline.first_holding(row["id"]) for row in found]
+    assert [row["keep"] for row in found] == [horizon.needed(policy.fan, marks, row["id"]) for row in found]
+    assert 0 < sum(row["keep"] for row in found) < len(found)
+
+
+def test_division_rounds_down_on_both_sides_of_the_epoch(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(t,) for t in (-(6 * 10**16), -11, -10, -1, 0, 9, 10, 2 * 10**17)], "t long")
+    for by in (1, 7, 10, 3_600_000_000):
+        found = rows.select("t", floor_divided(F.col("t"), by).alias("q")).collect()
+        assert [row.q for row in found] == [row.t // by for row in found]

@@ -1,0 +1,56 @@
+"""What a query left beside its checkpoint, shown without asking the query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from jettison.costs.hashing import SharedHashes
+from jettison.costs.report import TaskReport
+from jettison.costs.status import STATUS_FILE, CostStatus
+from jettison.ledger import Ledger
+from jettison.plan import DropPlan
+from jettison.stats import PointStats, Stats
+from jettison.storage import Folder
+from jettison.top import run_top
+
+
+def shown(checkpoint: Path) -> str:
+    console = Console(width=160, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115 - ends with it
+    run_top(console, str(checkpoint))
+    return console.export_text()
+
+
+def test_nothing_on_record_is_said(tmp_path: Path) -> None:
+    assert "nothing on record" in shown(tmp_path)
+
+
+def test_latency_rows_cause_and_the_costliest_keys_are_shown(tmp_path: Path) -> None:
+    home = Folder(tmp_path) / "jettison"
+    ledger = Ledger.open(home / "ledger")
+    ledger.plan(1.0, DropPlan(3, cause="all is well"))
+    ledger.batch(Stats(7, 1e9, 0.5, {"rows": PointStats(1000, 900)}, plan_version=3), latency_s=1.25)
+    report = TaskReport.empty(SharedHashes(1, 8, seed=1))
+    report.rows_seen, report.rows_kept = 900, 800
+    report.top = {"@dear": (4.0, 0.1), "@cheap": (796.0, 0.08)}
+    report.dropped_keys = {"@dear": (100.0, 2.5)}
+    status = CostStatus.of(report, bound_s=0.5, sketch_bytes=128)
+    (home / "costs").replace(STATUS_FILE, status.to_json().encode())
+    text = shown(tmp_path)
+    assert "batch 7, 900 of 1,000 rows kept" in text
+    assert "latency: 1.25 s" in text
+    assert "plan 3: all is well" in text
+    assert "800 of 900 rows kept" in text
+    dear = next(line for line in text.splitlines() if line.startswith("│ @dear"))
+    assert [cell.strip() for cell in dear.strip("│").split("│")] == ["@dear", "4", "25", "0.1", "100"]
+
+
+def test_a_status_that_cannot_be_read_is_named_and_the_rest_shown(tmp_path: Path) -> None:
+    home = Folder(tmp_path) / "jettison"
+    ledger = Ledger.open(home / "ledger")
+    ledger.batch(Stats(0, 1e9, 0.5, {"rows": PointStats(10, 10)}, plan_version=1), latency_s=None)
+    (home / "costs").replace(STATUS_FILE, b"{}")
+    text = shown(tmp_path)
+    assert "latency: no rows" in text
+    assert "function: " in text
