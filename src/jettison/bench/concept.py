@@ -164,67 +164,44 @@ def measure(spark: SparkSession, folder: Path, kinds: Variants, repetitions: int
 
 def judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Result]:
     """Each kind against plain: task CPU, the slowest batches and state; and by group against at random."""
-    results = []
     cpu = {kind: [run.cpu_s for run in of_kind] for kind, of_kind in runs.items()}
     slow = {kind: _high([batch for run in of_kind for batch in run.batch_s]) for kind, of_kind in runs.items()}
     state = {kind: statistics.median(run.state_bytes for run in of_kind) for kind, of_kind in runs.items()}
+    results = []
     for kind in list(runs)[1:]:
-        config = {
-            "kept_share": round(statistics.mean(run.kept_share for run in runs[kind]), 4),
-            "rows_per_batch": ROWS_PER_BATCH,
-            "batches": 1 + len(runs[kind][0].batch_s),
-            "groups": GROUPS,
-            "repetitions": len(runs[kind]),
-            "ratio": "plain over shed",
-        }
-        bar = better if kind.startswith("by group") else None
-        ratios = [a / b for a, b in zip(cpu["plain"], cpu[kind], strict=True)]
-        results += [
-            Result(
-                f"{name}, {kind}: task CPU",
-                statistics.median(cpu[kind]),
-                "s",
-                statistics.median(cpu["plain"]),
-                statistics.median(ratios),
-                at_least=bar,
-                config=config,
-            ),
-            Result(
-                f"{name}, {kind}: 95th percentile of batch times",
-                slow[kind],
-                "s",
-                slow["plain"],
-                slow["plain"] / slow[kind],
-                at_least=bar,
-                config=config,
-            ),
-        ]
-        if kind.startswith("by group"):
-            beside = [a / b for a, b in zip(cpu[kind], cpu["uniform"], strict=True)]
-            more = {**config, "ratio": "by group over uniform"}
-            results.append(
-                Result(
-                    f"{name}, {kind}: task CPU against uniform",
-                    statistics.median(cpu[kind]),
-                    "s",
-                    statistics.median(cpu["uniform"]),
-                    statistics.median(beside),
-                    at_most=1.5,
-                    config=more,
-                )
-            )
-            results.append(
-                Result(
-                    f"{name}, {kind}: memory of the state",
-                    state[kind],
-                    "bytes",
-                    state["plain"],
-                    state[kind] / state["plain"],
-                    at_most=1.0,
-                    config={**config, "ratio": "shed over plain"},
-                )
-            )
+        by_group = kind.startswith("by group")
+        cpu_s, bar = statistics.median(cpu[kind]), better if by_group else None
+        faster, against = _ratio(cpu["plain"], cpu[kind]), "plain over shed"
+        figures: list[tuple[str, float, str, float, float, float | None, float | None, str]] = [
+            ("task CPU", cpu_s, "s", statistics.median(cpu["plain"]), faster, None, bar, against),
+            ("95th percentile of batch times", slow[kind], "s", slow["plain"], slow["plain"] / slow[kind], None, bar, against),
+        ]  # fmt: skip
+        if by_group:
+            beside, random = _ratio(cpu[kind], cpu["uniform"]), statistics.median(cpu["uniform"])
+            larger = state[kind] / state["plain"]
+            figures += [
+                ("task CPU against uniform", cpu_s, "s", random, beside, 1.5, None, "by group over uniform"),
+                ("memory of the state", state[kind], "bytes", state["plain"], larger, 1.0, None, "shed over plain"),
+            ]
+        for what, value, unit, baseline, ratio, at_most, at_least, of in figures:
+            config = _config(runs[kind]) | {"ratio": of}
+            results.append(Result(f"{name}, {kind}: {what}", value, unit, baseline, ratio, at_most, at_least, config))
     return results
+
+
+def _config(runs: list[Run]) -> dict[str, object]:
+    return {
+        "kept_share": round(statistics.mean(run.kept_share for run in runs), 4),
+        "rows_per_batch": ROWS_PER_BATCH,
+        "batches": 1 + len(runs[0].batch_s),
+        "groups": GROUPS,
+        "repetitions": len(runs),
+    }
+
+
+def _ratio(ours: list[float], others: list[float]) -> float:
+    """Median of the ratios of runs that stood side by side."""
+    return statistics.median(a / b for a, b in zip(ours, others, strict=True))
 
 
 def _high(values: list[float]) -> float:
