@@ -1,0 +1,191 @@
+"""Faults: whatever fails, every row is kept, it is counted and said once, and the query goes on."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from jettison.policies import UniformDrop
+from pilot_parts import FakePublisher, FilePublisher, counted, records, report, shed, warnings
+
+
+def test_when_the_controller_fails_every_row_is_kept_and_the_next_batch_works_again(fly, folder, caplog):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    shed(pilot, 0.25, number=0)
+    pilot.controller.error = ZeroDivisionError("no rate")
+    pilot.batch(counted(1, version=2))
+    assert publisher.plans[-1].keeps_everything
+    assert publisher.plans[-1].cause == "controller failed: no rate"
+    assert pilot.faults == {"controller": 1}
+    shed(pilot, 0.5, number=2)
+    assert publisher.plans[-1].points["rows"].keep_fraction == 0.5
+    assert [plan.version for plan in publisher.plans] == [1, 2, 3, 4]
+    pilot.close()
+    assert [batch["batch_id"] for batch in records(folder, "batch")] == [0, 1, 2], "the failed batch is on record too"
+    assert records(folder, "stop")[0]["faults"] == {"controller": 1}
+
+
+def test_a_fault_that_repeats_is_counted_and_recorded_each_time_but_warned_of_once(fly, folder, caplog):
+    pilot = fly(FakePublisher())
+    for number in range(3):
+        pilot.controller.error = ZeroDivisionError("no rate")
+        pilot.batch(counted(number))
+    assert pilot.faults == {"controller": 3}
+    assert len(warnings(caplog)) == 1
+    assert "no rate" in warnings(caplog)[0]
+    assert [fault["kind"] for fault in records(folder, "fault")] == ["controller"] * 3
+
+
+def test_a_controller_that_fails_when_idle_keeps_everything(fly):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    pilot.controller.error = RuntimeError("lost")
+    pilot.idle(1e9 + 60)
+    assert publisher.plans[-1].keeps_everything
+    assert pilot.faults == {"controller": 1}
+
+
+def test_a_policy_that_fails_keeps_everything(fly):
+    class Failing(UniformDrop):
+        def plan(self, stats, budget):
+            if budget.keep_fraction < 0.3:
+                raise LookupError("never heard of it")
+            return super().plan(stats, budget)
+
+    publisher = FakePublisher()
+    pilot = fly(publisher, policy=Failing())
+    shed(pilot, 0.5, number=0)
+    shed(pilot, 0.25, number=1)
+    assert publisher.plans[-1].keeps_everything
+    assert pilot.faults == {"controller": 1}
+
+
+def test_a_batch_that_found_no_valid_plan_is_a_fault_and_gets_the_plan_published_again(fly, caplog):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    shed(pilot, 0.5)
+    before = len(publisher.plans)
+    pilot.batch(counted(1, version=None))
+    pilot.batch(counted(2, version=None))
+    assert publisher.plans[before:] == [pilot.plan, pilot.plan]
+    assert pilot.faults == {"plan": 2}
+    assert len(warnings(caplog)) == 1
+
+
+def test_a_batch_without_rows_needs_no_plan(fly):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    pilot.batch(report(0, rows=0, version=None))
+    assert not pilot.faults
+    assert len(publisher.plans) == 1
+
+
+def test_a_plan_that_cannot_be_published_is_replaced_by_one_that_keeps_everything(fly, folder):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    publisher.refuses = lambda plan: not plan.keeps_everything
+    shed(pilot, 0.25)
+    assert [plan.keeps_everything for plan in publisher.plans] == [True, True]
+    assert pilot.plan is publisher.plans[-1]
+    assert pilot.faults == {"controller": 1}
+    versions = [record["version"] for record in records(folder, "plan")]
+    assert versions == [1, 2, 3], "the refused plan is on record, under a version of its own"
+
+
+def test_a_plan_too_large_for_its_file_is_replaced_by_one_that_keeps_everything(fly, folder, caplog):
+    class Verbose(UniformDrop):
+        def plan(self, stats, budget):
+            made = super().plan(stats, budget)
+            return replace(made, cause="words " * 1000) if budget.keep_fraction < 1.0 else made
+
+    publisher = FilePublisher(folder, size=1024)
+    pilot = fly(publisher, policy=Verbose())
+    shed(pilot, 0.25)
+    assert publisher.published().keeps_everything
+    assert publisher.published().version == pilot.plan.version == 3
+    assert pilot.faults == {"controller": 1}
+    assert len(folder.read("plan")) == 1024
+    assert "must fit its file" in warnings(caplog)[0]
+
+
+def test_a_first_plan_too_large_for_its_file_does_not_stop_the_query(fly, folder):
+    class Verbose(UniformDrop):
+        def plan(self, stats, budget):
+            return replace(super().plan(stats, budget), cause="words " * 1000)
+
+    publisher = FilePublisher(folder, size=1024)
+    pilot = fly(publisher, policy=Verbose())
+    assert publisher.published().keeps_everything
+    assert pilot.faults == {"controller": 1}
+
+
+def test_while_nothing_can_be_published_the_lease_runs_out_and_afterwards_everything_is_kept(fly, caplog):
+    publisher = FakePublisher(lease_s=0.03)
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    publisher.error = OSError("disk gone")
+    shed(pilot, 0.5, number=1)
+    before = len(publisher.plans)
+    assert pilot.faults["publish"] >= 1
+    publisher.error = None
+    publisher.wait_for(before + 2)  # by the thread that renews
+    assert all(plan.keeps_everything for plan in publisher.plans[before:])
+    assert sum("lease will run out" in warning for warning in warnings(caplog)) == 1
+    shed(pilot, 0.5, number=2)
+    publisher.wait_for(before + 3)
+    assert pilot.plan.points["rows"].keep_fraction == 0.5, "it works again"
+
+
+def test_a_plan_that_cannot_be_put_on_record_is_not_used(fly, monkeypatch):
+    publisher = FakePublisher(lease_s=0.03)
+    pilot = fly(publisher)
+    shed(pilot, 0.5)
+    monkeypatch.setattr(pilot.ledger, "plan", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    shed(pilot, 0.25, number=1)
+    before = len(publisher.plans)
+    publisher.wait_for(before + 2)
+    assert all(plan.points["rows"].keep_fraction != 0.25 for plan in publisher.plans if plan.points)
+    assert all(plan.keeps_everything for plan in publisher.plans[before:])
+
+
+def test_a_failing_renewal_is_a_fault_and_leaves_plan_and_controller_alone(fly):
+    publisher = FakePublisher(lease_s=0.03)
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    controller = pilot.controller
+    failed = threading.Event()
+    publisher.refuses = lambda plan: failed.set() or True
+    assert failed.wait(10.0)
+    publisher.refuses = lambda plan: False
+    publisher.wait_for(len(publisher.plans) + 2)
+    assert publisher.plans[-1].points["rows"].keep_fraction == 0.25
+    assert pilot.controller is controller
+    assert set(pilot.faults) == {"publish"}
+
+
+def test_a_ledger_that_fails_is_a_fault_and_the_loop_goes_on(fly, folder, caplog, monkeypatch):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    whole = pilot.ledger.batch
+
+    def fail_once(stats, **facts):
+        if stats.batch_id == 0:
+            raise OSError("disk full")
+        return whole(stats, **facts)
+
+    monkeypatch.setattr(pilot.ledger, "batch", fail_once)
+    shed(pilot, 0.5, number=0)
+    shed(pilot, 0.25, number=1)
+    pilot.close()
+    assert [batch["batch_id"] for batch in records(folder, "batch")] == [1]
+    assert pilot.faults == {"ledger": 1}
+    assert publisher.plans[-1].points["rows"].keep_fraction == 0.25
+
+
+def test_a_fault_that_cannot_be_put_on_record_is_still_counted(fly, monkeypatch):
+    pilot = fly(FakePublisher())
+    monkeypatch.setattr(pilot.ledger, "fault", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    pilot.batch(counted(0, version=None))
+    assert pilot.faults == {"plan": 1, "ledger": 1}

@@ -1,0 +1,136 @@
+"""Restarts: plan, controller and books go on where they were."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from jettison import pilot as pilot_module
+from jettison.control import Controller
+from jettison.errors import DamagedPlan
+from jettison.ledger import Ledger, Totals
+from jettison.plan import DropPlan
+from jettison.settings import RandomDrop
+from pilot_parts import FilePublisher, ScriptedController, counted, records, shed, warnings
+
+
+def test_after_a_restart_plan_and_controller_are_those_of_the_run_before(fly, folder):
+    first = fly(FilePublisher(folder))
+    shed(first, 0.25)
+    first.close()
+    second = fly(FilePublisher(folder))
+    assert second.plan.points == first.plan.points == {"rows": RandomDrop(0.25, 0.25, 3.0)}
+    assert second.plan.version == first.plan.version + 1
+    assert second.plan.cause == "restored after a restart: start"
+    assert second.controller.keep == 0.25
+    assert [record["restored"] for record in records(folder, "start")] == [False, True]
+    assert not second.faults
+    assert [record["version"] for record in records(folder, "plan")] == [1, 2, 3]
+
+
+def test_restarts_in_a_row_do_not_pile_up_in_the_cause(fly, folder):
+    shed(fly(FilePublisher(folder)), 0.25)
+    for _ in range(3):
+        last = fly(FilePublisher(folder))
+    assert last.plan.cause == "restored after a restart: start"
+
+
+def test_the_real_controller_comes_back_with_all_it_has_learned(fly, folder, monkeypatch):
+    monkeypatch.setattr(pilot_module, "Controller", Controller)
+    first = fly(FilePublisher(folder))
+    for number in range(6):
+        times = {"started_s": 1e9 + 2.0 * number, "duration_s": 1.9}
+        first.batch(replace(counted(number, rows=600_000, version=first.plan.version), **times))
+    first.close()
+    second = fly(FilePublisher(folder), start=False)
+    assert not first.plan.keeps_everything, "the load was meant to be too high"
+    assert second.plan.points["rows"].keep_fraction == first.plan.points["rows"].keep_fraction
+    saved, restored = json.loads(folder.read("controller.json")), json.loads(json.dumps(second.controller.to_dict()))
+    assert restored["arrivals"] == saved["arrivals"]
+    assert second.controller.model.per_kept_row_s == first.controller.model.per_kept_row_s
+
+
+def test_a_batch_that_a_restarted_query_repeats_is_recorded_once(fly, folder):
+    first = fly(FilePublisher(folder))
+    first.batch(counted(0, rows=100))
+    first.batch(counted(1, rows=200))
+    first.close()
+    second = fly(FilePublisher(folder))
+    second.batch(counted(1, rows=200))
+    second.batch(counted(2, rows=300))
+    second.close()
+    ledger = Ledger(folder / "ledger")
+    assert [batch["batch_id"] for batch in ledger.records("batch")] == [0, 1, 2]
+    assert ledger.totals() == Totals(3, 600, 600)
+    assert ledger.gaps() == []
+
+
+def test_a_damaged_plan_on_restart_is_made_again_under_a_higher_version(fly, folder, caplog):
+    first = fly(FilePublisher(folder))
+    shed(first, 0.25)
+    first.close()
+    content = bytearray(folder.read("plan"))
+    content[40] ^= 1
+    folder.replace("plan", bytes(content))
+    with pytest.raises(DamagedPlan):
+        FilePublisher(folder).published()
+    second = fly(FilePublisher(folder))
+    assert second.plan.points["rows"].keep_fraction == 0.25
+    assert second.plan.version == first.plan.version + 1
+    assert second.faults == {"plan": 1}
+    assert len(warnings(caplog)) == 1
+
+
+def test_a_missing_plan_on_restart_is_made_again_under_a_higher_version(fly, folder, tmp_path):
+    first = fly(FilePublisher(folder))
+    shed(first, 0.25)
+    first.close()
+    (tmp_path / "jettison" / "plan").unlink()
+    second = fly(FilePublisher(folder))
+    assert second.plan.points["rows"].keep_fraction == 0.25
+    assert second.plan.version == first.plan.version + 1
+
+
+@pytest.mark.parametrize(
+    "state",
+    [b"", b"{", b"[]", b"null", b"{}", b'{"keep": 1', b"\xff\xfe", b'{"model": 3}'],
+    ids=lambda state: repr(state)[1:],
+)
+@pytest.mark.parametrize("controller", [ScriptedController, Controller], ids=["scripted", "real"])
+def test_a_damaged_controller_state_on_restart_means_a_fresh_start(fly, folder, caplog, monkeypatch, state, controller):
+    first = fly(FilePublisher(folder))
+    shed(first, 0.25)
+    first.close()
+    folder.replace("controller.json", state)
+    monkeypatch.setattr(pilot_module, "Controller", controller)
+    second = fly(FilePublisher(folder))
+    assert second.plan.points["rows"].keep_fraction == 1.0
+    assert second.plan.version == first.plan.version + 1
+    assert second.faults == {"state": 1}
+    assert len(warnings(caplog)) == 1
+    second.batch(counted(1, version=second.plan.version))
+    assert second.faults == {"state": 1}
+
+
+def test_a_first_start_is_not_called_a_restart(fly, folder):
+    publisher = FilePublisher(folder)
+    publisher.publish(DropPlan(0, cause="not started"))
+    pilot = fly(publisher)
+    assert (pilot.plan.version, pilot.plan.cause) == (1, "start")
+
+
+def test_a_drop_point_that_is_gone_is_not_restored(fly, folder):
+    publisher = FilePublisher(folder)
+    folder.replace("controller.json", b'{"keep": 0.5}')
+    publisher.publish(DropPlan(7, {"rows": RandomDrop(0.5), "gone": RandomDrop(0.1)}, "why"))
+    pilot = fly(publisher)
+    assert dict(pilot.plan.points) == {"rows": RandomDrop(0.5, 0.5, 3.0)}
+    assert pilot.plan.version == 8
+
+
+def test_a_lost_ledger_does_not_let_versions_go_back(fly, folder):
+    publisher = FilePublisher(folder)
+    publisher.publish(DropPlan(41, {"rows": RandomDrop(0.5)}, "why"))
+    assert fly(publisher).plan.version == 42

@@ -1,0 +1,124 @@
+"""Parts for tests of the control loop: a controller that is told what to answer, publishers, reports."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from jettison import plan_file
+from jettison.control import ControlSettings
+from jettison.ledger import Ledger
+from jettison.pilot import BatchReport
+from jettison.stats import Budget
+
+SETTINGS = ControlSettings(latency_bound_s=3.0)
+PATIENCE_S = 10.0
+
+
+class ScriptedController:
+    """Answers with the keep fraction it is told, or raises; what it was asked is kept for the test."""
+
+    def __init__(self, settings):
+        self.keep = 1.0
+        self.error: Exception | None = None
+        self.stepped = []
+        self.versions = []
+
+    def initial(self):
+        return self._budget("start")
+
+    def step(self, stats):
+        self.stepped.append(stats)
+        if self.error is not None:
+            raise self.error
+        return self._budget(f"because of batch {stats.batch_id}")
+
+    def idle(self, now_s):
+        if self.error is not None:
+            raise self.error
+        self.keep = 1.0
+        return self._budget("no rows arrive")
+
+    def planned(self, version):
+        self.versions.append(version)
+
+    def to_dict(self):
+        return {"keep": self.keep}
+
+    @classmethod
+    def from_dict(cls, settings, document):
+        controller = cls(settings)
+        controller.keep = document["keep"]
+        return controller
+
+    def _budget(self, cause):
+        return Budget(self.keep, self.keep, 3.0, cause)
+
+
+class FakePublisher:
+    """Remembers what was published; fails while `error` is set, or for plans that `refuses` picks."""
+
+    def __init__(self, lease_s=3600.0):
+        self.lease_s = lease_s
+        self.plans = []
+        self.error: Exception | None = None
+        self.refuses = lambda plan: False
+        self.before_publish = lambda plan: None
+        self._changed = threading.Condition()
+
+    def publish(self, plan):
+        if self.error is not None:
+            raise self.error
+        if self.refuses(plan):
+            raise ValueError("this plan is refused")
+        self.before_publish(plan)
+        with self._changed:
+            self.plans.append(plan)
+            self._changed.notify_all()
+
+    def published(self):
+        return self.plans[-1] if self.plans else None
+
+    def wait_for(self, count):
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.plans) >= count, timeout=PATIENCE_S)
+
+
+class FilePublisher(FakePublisher):
+    """Writes a real plan file, as the backends do."""
+
+    def __init__(self, folder, size=4096):
+        super().__init__()
+        self.folder, self.size = folder, size
+
+    def publish(self, plan):
+        self.folder.replace("plan", plan_file.encode(plan, valid_until_us=10**16, size=self.size))
+        super().publish(plan)
+
+    def published(self):
+        content = self.folder.read("plan")
+        return None if content is None else plan_file.decode(content)
+
+
+def report(number=0, rows=10_000, version=1, **changes):
+    return BatchReport("run", number, 1e9 + number, 0.5, rows, version, **changes)
+
+
+def counted(number=0, rows=10_000, kept=None, version=1, **changes):
+    """A report that brings its exact counts along."""
+    kept = rows if kept is None else kept
+    return report(number, rows, version, seen={"rows": rows}, kept={"rows": kept}, **changes)
+
+
+def shed(pilot, keep, number=0):
+    """Bring a plan into force that keeps `keep`."""
+    pilot.controller.keep = keep
+    pilot.batch(counted(number, version=pilot.plan.version))
+
+
+def records(folder, kind=None):
+    return list(Ledger(folder / "ledger").records(kind))
+
+
+def warnings(caplog):
+    return [r.getMessage() for r in caplog.records if r.name == "jettison" and r.levelno >= logging.WARNING]
