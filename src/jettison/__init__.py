@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
     from jettison.plan import DropPlan
     from jettison.policies import Policy, UniformDrop
+    from jettison.policies.concept_drop import ConceptDrop
+    from jettison.policies.join_drop import JoinDrop
     from jettison.policies.network_drop import NetworkDrop
     from jettison.policies.sifter import Sifter
     from jettison.policies.window_drop import WindowDrop
-    from jettison.settings import RandomDrop, RangeDrop, WindowMarks
+    from jettison.settings import GroupDrop, RandomDrop, RangeDrop, WindowMarks
     from jettison.sifter.queries import RangeQueries
     from jettison.sifter.space import Attribute
     from jettison.spark.aggregates import avg, count, stddev, sum, variance
     from jettison.spark.count_windows import count_windows
+    from jettison.spark.joins import join_side, join_totals, pair_weight
     from jettison.spark.load_aware import load_aware
     from jettison.spark.network import Network
     from jettison.spark.shedder import Shedder
@@ -34,7 +37,10 @@ __version__ = "0.1.0"
 _HOME = {
     "Attribute": "jettison.sifter.space",
     "Budget": "jettison.stats",
+    "ConceptDrop": "jettison.policies.concept_drop",
     "DropPlan": "jettison.plan",
+    "GroupDrop": "jettison.settings",
+    "JoinDrop": "jettison.policies.join_drop",
     "LatencyUtility": "jettison.network.qos",
     "Ledger": "jettison.ledger",
     "LossTolerance": "jettison.network.qos",
@@ -58,7 +64,10 @@ _HOME = {
     "count": "jettison.spark.aggregates",
     "count_windows": "jettison.spark.count_windows",
     "interpolate": "jettison.windows.interpolate",
+    "join_side": "jettison.spark.joins",
+    "join_totals": "jettison.spark.joins",
     "load_aware": "jettison.spark.load_aware",
+    "pair_weight": "jettison.spark.joins",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -67,7 +76,10 @@ _HOME = {
 __all__ = [
     "Attribute",
     "Budget",
+    "ConceptDrop",
     "DropPlan",
+    "GroupDrop",
+    "JoinDrop",
     "LatencyUtility",
     "Ledger",
     "LossTolerance",
@@ -91,7 +103,10 @@ __all__ = [
     "count",
     "count_windows",
     "interpolate",
+    "join_side",
+    "join_totals",
     "load_aware",
+    "pair_weight",
     "stddev",
     "sum",
     "variance",

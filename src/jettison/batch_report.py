@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.concept.book import KeptGroups
 from jettison.stats import EventTimes
 
 
@@ -16,7 +17,8 @@ class BatchReport:
     """One finished micro-batch, as soon as it is known: some counts may still be missing.
 
     `seen` and `kept` hold the drop points whose counts came with the report; the others are expected from the
-    query's `input_rows` until the exact counts arrive. `sampled` holds rows themselves, where the policy asked for some.
+    query's `input_rows` until the exact counts arrive. `sampled` holds rows themselves, where the policy asked for some,
+    and `groups` the largest groups among the rows kept.
     """
 
     run_id: str
@@ -32,3 +34,4 @@ class BatchReport:
     recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
     sampled: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    groups: Mapping[str, KeptGroups] = field(default_factory=dict)

@@ -11,10 +11,11 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from jettison.concept.book import ClosedPane
 from jettison.plan import DropPlan
 from jettison.stats import Stats
 from jettison.storage import Folder
@@ -101,6 +102,11 @@ class Ledger:
         """Record what a function under load-aware shedding did in one micro-batch; return whether it was new."""
         points = {name: {"seen": seen, "kept": kept, "dropped": seen - kept, "exact": True}}
         return self._append_once({"record": "function", "at_s": at_s, "batch_id": batch_id, "points": points, **facts})
+
+    def concept(self, at_s: float, point: str, pane: ClosedPane) -> None:
+        """Record which groups a pane held, and how far they lie from those of the pane before."""
+        record = {"record": "concept", "at_s": at_s, "point": point, **pane.summary()}
+        self._append(record | ({} if pane.shift is None else asdict(pane.shift)))
 
     def fault(self, at_s: float, kind: str, detail: str) -> None:
         """Record that something failed and every row was kept, or that a count is missing."""

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from jettison.batch_report import BatchReport
 from jettison.control import Controller, ControlSettings
+from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
 from jettison.plan import DropPlan
 from jettison.policies.base import (
@@ -116,6 +117,7 @@ class Pilot:
         self.faults: Counter[str] = Counter()
         expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
         self.tally = Tally(protected, expected)
+        self._groups = GroupBooks(policy, points)
         self.controller, self.plan = self._restore()
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
@@ -170,7 +172,7 @@ class Pilot:
         if report.sampled and isinstance(self._policy, LearnsFromRows):
             self._policy.learn_rows(report.batch_id, report.sampled)
         # A batch's duration belongs to the rows that were really processed.
-        budget = self.controller.step(self._as_load(_everything_kept(stats) if self._dry_run else stats))
+        budget = self.controller.step(self._as_load(stats.everything_kept() if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
         self._save_state()
 
@@ -226,6 +228,10 @@ class Pilot:
     def _expected(self, report: BatchReport) -> Stats:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
         in_force = self._plan_of(report.plan_version)
+        try:
+            self._groups.learn(report.groups, in_force, report.event_times)
+        except Exception as error:
+            self.fault("policy", f"{type(error).__name__}: {error}; no group was learned of")
         points = {name: self._expected_point(name, report, in_force) for name in self._points}
         return Stats(
             batch_id=report.batch_id,
@@ -252,10 +258,11 @@ class Pilot:
         protected = self.tally.protected_share(name)
         kept = report.kept.get(name)
         if kept is not None:
-            return PointStats(max(seen, kept), kept, protected, exact=name in report.seen)
+            return PointStats(max(seen, kept), kept, protected, name in report.seen, *self._groups.known(name))
         setting = in_force.points.get(name) if in_force else None
         fraction = 1.0 if setting is None else self._share_kept(setting, report.event_times)
-        return PointStats(seen, round(seen * (protected + (1 - protected) * fraction)), protected, exact=False)
+        kept = round(seen * (protected + (1 - protected) * fraction))
+        return PointStats(seen, kept, protected, False, *self._groups.known(name))
 
     def _share_kept(self, setting: Setting, times: EventTimes | None) -> float:
         if times is not None and isinstance(self._policy, ContinuingPolicy):
@@ -302,7 +309,10 @@ class Pilot:
         with self._lock:
             self.tally.exact(report, stats, self._plan_of(report.plan_version))
             latency_s = self.tally.latency_of(report.batch_id)
+            closed = self._groups.take_closed()
         self.ledger.batch(stats, latency_s=latency_s)
+        for name, pane in closed:
+            self.ledger.concept(stats.committed_s, name, pane)
         if all(point.exact for point in stats.points.values()):
             self._teach(stats)
 
@@ -312,7 +322,7 @@ class Pilot:
             in_force = self._plan_of(stats.plan_version)
             try:
                 if isinstance(self._policy, LearnsFromCounts):
-                    self._policy.learn_counts(_everything_kept(stats) if self._dry_run else stats)
+                    self._policy.learn_counts(stats.everything_kept() if self._dry_run else stats)
                 if isinstance(self._policy, LearnsFromPassRate) and in_force is not None:
                     self._policy.learn_pass_rate(stats, in_force)
             except Exception as error:
@@ -384,8 +394,3 @@ class Pilot:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
-
-
-def _everything_kept(stats: Stats) -> Stats:
-    points = {name: replace(point, kept=point.seen) for name, point in stats.points.items()}
-    return replace(stats, points=points)

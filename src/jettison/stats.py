@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from jettison.concept.tally import WindowTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +20,18 @@ class PointStats:
         Share of the rows seen that no plan may drop, as far as the backend knows.
     exact
         False where `kept` is only expected from the setting, because the count was not to be had.
+    windows
+        What is known of the groups in each window that is still open; empty where groups are not counted.
+    variation
+        Coefficient of variation of the values that the query aggregates, among the rows kept; `None` where not observed.
     """
 
     seen: int
     kept: int
     protected_share: float = 0.0
     exact: bool = True
+    windows: tuple[WindowTally, ...] = ()
+    variation: float | None = None
 
     @property
     def dropped(self) -> int:
@@ -104,6 +112,10 @@ class Stats:
     def worst_latency_s(self) -> float | None:
         """Latency of the row that waited longest, where arrivals are observed."""
         return None if self.oldest_arrival_s is None else self.committed_s - self.oldest_arrival_s
+
+    def everything_kept(self) -> Stats:
+        """The same batch as one that kept every row it saw."""
+        return replace(self, points={name: replace(point, kept=point.seen) for name, point in self.points.items()})
 
 
 @dataclass(frozen=True, slots=True)

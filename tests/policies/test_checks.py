@@ -15,7 +15,10 @@ from jettison.stats import Budget, Stats
 
 # Whatever the package exports besides the protocol itself: a new policy is checked without touching this file.
 # One that cannot do without arguments gets some here.
-ARGUMENTS = {"WindowDrop": {"time": "at", "window": "10 seconds", "max_gap": 3}}
+ARGUMENTS = {
+    "ConceptDrop": {"group": "route", "time": "at", "window": ("30 minutes", "10 minutes")},
+    "WindowDrop": {"time": "at", "window": "10 seconds", "max_gap": 3},
+}
 POLICIES = [
     getattr(jettison.policies, name)(**ARGUMENTS.get(name, {}))
     for name in jettison.policies.__all__

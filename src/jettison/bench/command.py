@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from jettison.bench import overhead, pure, sharing, sifter, sifter_pure
+from jettison.bench import concept, overhead, pure, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, explain
 from jettison.spark.session import local_session
@@ -22,6 +22,7 @@ ON_SPARK: Mapping[str, OnSpark] = {
     "dropped-row": overhead.dropped_row,
     "plan-read": overhead.plan_read,
     "sharing": sharing.sharing,
+    "concept": concept.concept,
     "sifter-lookup": sifter.lookup,
     "sifter-matching": sifter.matching,
     "sifter-completeness": sifter.live_completeness,

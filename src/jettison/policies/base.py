@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.concept.book import PaneBook
 from jettison.plan import DropPlan
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, Stats
@@ -89,4 +90,13 @@ class LearnsFromPassRate(Protocol):
 
     def learn_pass_rate(self, stats: Stats, plan: DropPlan) -> None:
         """Take note of a batch whose counts are exact and of the plan it ran under; later plans may differ."""
+        ...
+
+
+@runtime_checkable
+class CountsGroups(Protocol):
+    """A policy that plans by group: it needs to know which groups the open windows hold."""
+
+    def book(self) -> PaneBook:
+        """An empty book for the groups of one drop point."""
         ...

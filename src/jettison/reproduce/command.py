@@ -14,6 +14,7 @@ from jettison.reproduce.report import Report, RunSettings, claims_table
 
 PAPERS: Mapping[str, str] = {
     "aurora": "jettison.reproduce.aurora",
+    "concept": "jettison.reproduce.concept",
     "load": "jettison.reproduce.load",
     "sifter": "jettison.reproduce.sifter",
     "window": "jettison.reproduce.window",

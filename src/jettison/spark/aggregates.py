@@ -65,7 +65,7 @@ def count(
     confidence
         Share of windows in which the true answer shall lie between the bounds.
     weight
-        Inverse of the probability that the row was kept; never null, 1 or more.
+        Inverse of the probability that the row was kept, 1 or more; null on a row that was dropped and is only counted.
 
     Returns
     -------
@@ -82,8 +82,9 @@ def count(
     -----
     A group of which no row was kept is not in the result at all.
     """
-    z, value = estimate.quantile(confidence), F.lit(1.0) if column is None else _double(column)
-    return _answer(estimate.count_estimate, _weights(value, _column_named(weight)), Moments(), z)
+    z, inverse = estimate.quantile(confidence), _column_named(weight)
+    value = F.when(inverse.isNotNull(), F.lit(1.0)) if column is None else _double(column)
+    return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z)
 
 
 def sum(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
@@ -127,7 +128,9 @@ def _weights(x: Column, w: Column) -> Weights:
     total, risk, risk_squared, risk_excess = (
         F.sum(F.when(x.isNotNull(), part)) for part in (w, u, u * u, u * (w - 1.0))
     )
-    return Weights(F.count(x), F.count(F.when(w > 1.0, x)), total, risk, risk_squared, risk_excess, F.max(w))
+    # A row without a weight was dropped and only counted: then the answer is never exact, whatever the others weigh.
+    largest = F.max(F.coalesce(w, F.lit(float("inf"))))
+    return Weights(F.count(x), F.count(F.when(w > 1.0, x)), total, risk, risk_squared, risk_excess, largest)
 
 
 def _sum_moments(column: Column, w: Column) -> Moments:

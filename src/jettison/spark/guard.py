@@ -8,6 +8,8 @@ column `jt_sampled` marks its rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -18,6 +20,7 @@ from jettison.spark.mechanisms import Mechanism
 WEIGHT = "jt_weight"
 SAMPLED = "jt_sampled"
 PLAN = "jt_plan"
+_KEEP = "jt_keep"
 _RECENT = "jt_recent"
 RECENT_US = 1_000_000
 """Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
@@ -33,7 +36,7 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     seen = seen.withColumn(PLAN, computed_once(plan))
     helpers = mechanism.helpers(seen, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
-    validate.no_reserved_column(rows, [*passing, _RECENT])
+    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT])
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
     sampling = mechanism.sample(seen, point)
@@ -48,21 +51,48 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
         keep, weight = keep | protected, F.when(protected, F.lit(1.0)).otherwise(weight)
     if WEIGHT in rows.columns:  # weights multiply along a path
         weight = F.col(WEIGHT) * weight
+    added = {WEIGHT: weight, **mechanism.marks(F.col(PLAN))}
     if point.dry_run:
-        unweighted = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep, sample).withColumn(WEIGHT, unweighted).drop(*passing)
+        added[WEIGHT] = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
+        return _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)]).withColumns(added).drop(*passing)
+    if mechanism.stays:
+        return _emptied(seen, rows.columns, point, mechanism, keep, weight)
     if point.observed:
-        return _observe_both(seen, point, keep, sample).where(keep).withColumn(WEIGHT, weight).drop(*passing)
-    kept = _marked_kept(seen, point, keep).withColumn(WEIGHT, weight)
-    arrivals: list[Column] = []
+        counted = _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)])
+        return counted.where(keep).withColumns(added).drop(*passing)
+    kept = _marked_kept(seen, point, keep).withColumns(added)
+    counts = [*sample, *_learned(mechanism, F.lit(True))]
     if point.arrival is not None:
         kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT)))
-        arrivals = [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
+        counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
     # The plan is dropped before the rows are observed, because there every column is copied.
-    kept = kept.drop(*passing)
-    if not arrivals and not sample:
+    kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
+    if not counts:
         return kept
-    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *arrivals, *sample).drop(_RECENT)
+    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(_RECENT, *mechanism.learns_from)
+
+
+def _emptied(
+    seen: DataFrame, columns: Sequence[str], point: DropPoint, mechanism: Mechanism, keep: Column, weight: Column
+) -> DataFrame:
+    """All rows, the dropped ones without weight and without the values of all columns but those that stay.
+
+    They are emptied before they are observed, because there every column is copied.
+    """
+    stays, kept = {*mechanism.stays, point.arrival}, F.col(_KEEP)
+    values = [
+        F.col(f"`{name}`") if name in stays else F.when(kept, F.col(f"`{name}`")).alias(name)
+        for name in columns
+        if name != WEIGHT
+    ]
+    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(kept).alias("kept"), *_learned(mechanism, kept)]
+    helpers = [kept, *map(F.col, mechanism.learns_from)]
+    if point.arrival is not None:
+        helpers.append(_recent(point.arrival, F.lit(1.0)).alias(_RECENT))
+        counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
+    decided = seen.withColumn(_KEEP, computed_once(keep))
+    emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
+    return emptied.observe(point.metric, *counts).drop(_KEEP, _RECENT, *mechanism.learns_from)
 
 
 def computed_once(column: Column) -> Column:
@@ -74,11 +104,15 @@ def computed_once(column: Column) -> Column:
     return F.when(F.spark_partition_id() >= 0, column)
 
 
-def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, sample: list[Column]) -> DataFrame:
-    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *sample]
+def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, more: Sequence[Column]) -> DataFrame:
+    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *more]
     if point.arrival:
         counts += [F.sum(_recent(point.arrival, F.lit(1.0))).alias("recent"), *_arrivals(point.arrival)]
     return rows.observe(point.metric, *counts)
+
+
+def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
+    return [column.alias(name) for name, column in mechanism.learned(keep).items()]
 
 
 # Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from jettison.batch_report import BatchReport
+from jettison.concept.book import KeptGroups
 from jettison.pilot import Pilot
 from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
@@ -111,7 +112,17 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
         event_times=_event_times(progress.eventTime or {}),
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
+        groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
     )
+
+
+def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
+    """The largest groups among the rows kept, where a mechanism observes groups."""
+    listed = [(key, kept) for key, kept in row["groups"] or () if key is not None]
+    keys, kept = zip(*listed, strict=True) if listed else ((), ())
+    mean, deviation = row.get("value_mean"), row.get("value_deviation")
+    variation = abs(deviation / mean) if mean and deviation is not None else None
+    return KeptGroups(keys, kept, row["grouped"], row["groups_until_us"], variation)
 
 
 def _sampled(text: str) -> NDArray[np.float64]:

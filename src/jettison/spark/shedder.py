@@ -140,17 +140,17 @@ class Shedder:
         if self._pilot is not None:
             raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
         validate.streaming(rows)
+        mechanism = mechanism_for(self.policy)
         point = DropPoint(
             name=self._new_name(name),
             id=validate.identity(rows, id),
             arrival=None if arrival is None else validate.timestamp(rows, arrival),
             protect=None if protect is None else validate.predicate(rows, protect),
             dry_run=self._dry_run,
-            observed=self._dry_run or not self._counts_by_metrics(rows.sparkSession),
+            observed=self._dry_run or bool(mechanism.stays) or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
         )
         self._connect(rows.sparkSession)
-        mechanism = mechanism_for(self.policy)
         mechanism.check(rows, point)
         if self._together is None:
             plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Sequence
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, MapType, TimestampNTZType, TimestampType
+from pyspark.sql.types import BooleanType, DataType, MapType, TimestampNTZType, TimestampType
 
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, explain
 
@@ -76,6 +76,15 @@ def predicate(rows: DataFrame, protect: Column | str) -> Column:
             explain("`protect` must be true or false", f"{protect!r} of type {kind.simpleString()}", hint="compare it")
         )
     return column
+
+
+def expression(rows: DataFrame, text: str, argument: str) -> DataType:
+    """Type of a column of `rows`, or of SQL text over them."""
+    try:
+        return rows.select(F.expr(text).alias("value")).schema["value"].dataType
+    except PySparkException as error:
+        message = explain(f"`{argument}` must be a column of the stream or SQL over it", f"{text!r} ({error})")
+        raise InvalidSetting(message) from error
 
 
 def present(rows: DataFrame, name: str, argument: str) -> None:

@@ -54,6 +54,20 @@ class Mechanism(ABC):
         """Rows to show to the policy, or `None`. No plan may drop them, and they may depend on identity alone."""
         return None
 
+    learns_from: ClassVar[Sequence[str]] = ()
+    """Helper columns that `learned` looks at."""
+
+    def learned(self, keep: Column) -> Mapping[str, Column]:
+        """Aggregates over the rows for which `keep` is true, observed once a micro-batch: what the next plan can use."""
+        return {}
+
+    stays: Sequence[str] = ()
+    """Columns that dropped rows keep, where they stay in the stream to be counted; none where dropped rows go."""
+
+    def marks(self, plan: Column) -> Mapping[str, Column]:
+        """Columns that kept rows get beside their weight. Without a valid plan they must not be null."""
+        return {}
+
 
 class Sampling(NamedTuple):
     """Some of the rows, for a policy to learn from.

@@ -1,0 +1,226 @@
+"""The open panes of one drop point: batches of group counts in, tallies for the policy out, concept shifts when panes close.
+
+Lost in a crash it costs precision only: every pane is then one of which nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jettison.concept.distance import ConceptShift, shift
+from jettison.concept.keys import unpacked
+from jettison.concept.obey import is_named, keep_shares, other_share
+from jettison.concept.tally import MAX_KEYS, WindowTally
+from jettison.settings import GroupDrop
+
+Floats = NDArray[np.float64]
+
+IDLE_SAMPLE = 1.0 / 16.0
+"""Share of the rows that a backend looks at while everything is kept: enough to find the groups worth thinning."""
+_OPEN_PANES = 2  # besides the newest; each takes room in the plan
+_LEAST_PROGRESS = 1e-3  # the first rows of a pane come from its first moments
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGroups:
+    """What a backend reports of the rows that it kept in one micro-batch.
+
+    Parameters
+    ----------
+    keys, kept
+        Groups in panes, packed as in `concept.keys`, and the rows kept of each: the largest ones, if there are many.
+    rows
+        Rows that were looked at: all that were kept, or of these a sample, while everything is kept.
+    newest_us
+        Latest event time among them.
+    variation
+        Coefficient of variation of the value that the query aggregates; `None` where it is not looked at.
+    """
+
+    keys: tuple[int, ...]
+    kept: tuple[int, ...]
+    rows: int
+    newest_us: int
+    variation: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedPane:
+    """A pane whose rows have all come.
+
+    Parameters
+    ----------
+    tally
+        Its counts.
+    shift
+        How far its concept lies from that of the pane before; `None` for the first.
+    """
+
+    tally: WindowTally
+    shift: ConceptShift | None
+
+    def summary(self) -> dict[str, float]:
+        """When it was, its rows (as far as they were estimated), the groups known by name, and the rows of the others."""
+        rows, unknown = round(self.tally.rows), round(self.tally.overflow_rows)
+        return {"start_us": self.tally.start_us, "rows": rows, "groups": len(self.tally.keys), "pooled_rows": unknown}
+
+
+class PaneBook:
+    """Counts of groups in the panes that are still open.
+
+    Parameters
+    ----------
+    pane_us
+        Length of a pane in microseconds.
+    max_keys
+        Most groups counted one by one in a pane; the others are counted together.
+
+    Examples
+    --------
+    >>> book = PaneBook(pane_us=100)
+    >>> book.add([0, 0, 100], [7, 8, 7], [5, 1, 2], newest_us=110)
+    >>> [(tally.start_us, tally.seen.tolist(), round(tally.progress, 2)) for tally in book.tallies]
+    [(0, [5.0, 1.0], 1.0), (100, [2.0], 0.1)]
+    >>> book.close(watermark_us=105)[0].tally.start_us, len(book.tallies)
+    (0, 1)
+    """
+
+    def __init__(self, pane_us: int, *, max_keys: int = MAX_KEYS) -> None:
+        self._pane_us = pane_us
+        self._max_keys = max_keys
+        self._open: dict[int, WindowTally] = {}
+        self._before: WindowTally | None = None
+        self._newest_us: int | None = None
+        self._closed_until_us: int | None = None
+
+    @property
+    def oldest_open_us(self) -> int | None:
+        """Panes that end by this time hardly get rows any more, watermark or not; `None` before there is a row."""
+        return None if self._newest_us is None else self._newest_us - _OPEN_PANES * self._pane_us
+
+    @property
+    def tallies(self) -> tuple[WindowTally, ...]:
+        """What is known of the open panes, the oldest first."""
+        return tuple(self._open[start] for start in sorted(self._open))
+
+    def learn(self, seen: KeptGroups, setting: GroupDrop | None) -> None:
+        """Add what the rows kept in a micro-batch say about all of its rows: each stands for its weight.
+
+        A group's count is then an estimate that is unbiased, and exact while the group is kept whole and others are not.
+        Rows that the report does not list by group count as rows of the newest pane whose groups are not known.
+
+        Where rows come from a sample, because nothing is known of their groups yet or because everything is kept and
+        only some rows are looked at, a group with one row in it is not known either. By Good and Turing such groups and
+        those that the sample missed have as many rows as the groups with one and two rows in the sample seem to have.
+
+        Parameters
+        ----------
+        seen
+            The report.
+        setting
+            What the batch ran under; `None` if it found no plan.
+
+        Examples
+        --------
+        >>> from jettison.concept.keys import packed
+        >>> book = PaneBook(pane_us=100)
+        >>> keys = tuple(packed([640, 128], [0, 0]).tolist())
+        >>> book.learn(KeptGroups(keys, (5, 3), 8, 50), GroupDrop(0.5, 100, (0,), (1.0,), ((640,),), ((0.1,),)))
+        >>> book.tallies[0].keys.tolist(), book.tallies[0].seen.tolist()
+        ([128, 640], [3.0, 50.0])
+        """
+        newest_pane = seen.newest_us // self._pane_us
+        groups, panes = unpacked(seen.keys, newest_pane)
+        starts, kept = panes * self._pane_us, np.asarray(seen.kept, float)
+        if setting is None or setting.keeps_everything:
+            share, thin, rest_share = np.full(len(kept), IDLE_SAMPLE), np.ones(len(kept), bool), IDLE_SAMPLE
+        else:
+            share = keep_shares(setting, starts, groups)
+            thin = (share < 1.0) & ~is_named(setting, starts, groups)
+            rest_share = other_share(setting, newest_pane * self._pane_us)
+        rows, known = _inflated(kept, share), ~thin | (kept > 1.0)
+        pooled = np.where(thin & (kept <= 2.0), rows, 0.0)
+        unlisted = {start: float(pooled[starts == start].sum()) for start in np.unique(starts).tolist()}
+        rest = _inflated(np.array([max(seen.rows - float(kept.sum()), 0.0)]), np.array([rest_share]))
+        newest = newest_pane * self._pane_us
+        unlisted[newest] = unlisted.get(newest, 0.0) + float(rest[0])
+        self.add(
+            starts[known],
+            groups[known],
+            rows[known],
+            newest_us=seen.newest_us,
+            setting=setting,
+            unlisted={start: more for start, more in unlisted.items() if more > 0.0},
+        )
+
+    def add(
+        self,
+        starts_us: ArrayLike,
+        groups: ArrayLike,
+        rows: ArrayLike,
+        *,
+        newest_us: int,
+        setting: GroupDrop | None = None,
+        unlisted: Mapping[int, float] | None = None,
+    ) -> None:
+        """Add the counts of a micro-batch.
+
+        Parameters
+        ----------
+        starts_us, groups, rows
+            Start of the pane, hash of the group, and rows of that group in that pane, kept or dropped.
+        newest_us
+            Latest event time so far, from which the progress of panes follows.
+        setting
+            What the batch ran under, from which the rows kept follow; `None` if everything was kept.
+        unlisted
+            By pane, rows of groups that the counts leave out because the backend counts only the largest.
+        """
+        start, group = np.asarray(starts_us, np.int64), np.asarray(groups, np.int64)
+        count = np.asarray(rows, float)
+        share = np.ones(len(start)) if setting is None else keep_shares(setting, start, group)
+        self._newest_us = newest_us if self._newest_us is None else max(self._newest_us, newest_us)
+        rest = {} if unlisted is None else unlisted
+        for one in sorted({*start.tolist(), *rest}):
+            if self._closed_until_us is not None and one + self._pane_us <= self._closed_until_us:
+                continue  # a row that came too late: its pane is on record
+            here = start == one
+            kept, more = count[here] * share[here], rest.get(one, 0.0)
+            more_kept = more if setting is None else more * other_share(setting, one)
+            self._open[one] = self._open.get(one, WindowTally(one)).add(
+                group[here],
+                count[here],
+                progress=self._progress(one),
+                overflow_rows=more,
+                kept=float(kept.sum()) + more_kept,
+                kept_of=kept,
+                max_keys=self._max_keys,
+            )
+        for one, tally in self._open.items():
+            # Time passes for panes without new rows, too.
+            self._open[one] = tally.at(self._progress(one))
+
+    def close(self, watermark_us: int) -> list[ClosedPane]:
+        """Forget the panes that end at or before the watermark, and say how each differs from the one before."""
+        closed = []
+        for start in sorted(start for start in self._open if start + self._pane_us <= watermark_us):
+            tally = self._open.pop(start)
+            moved = None if self._before is None else shift(self._before.concept, tally.concept)
+            closed.append(ClosedPane(tally, moved))
+            self._before = tally
+        if self._closed_until_us is None or watermark_us > self._closed_until_us:
+            self._closed_until_us = watermark_us
+        return closed
+
+    def _progress(self, start_us: int) -> float:
+        newest = start_us if self._newest_us is None else self._newest_us
+        return float(np.clip((newest - start_us) / self._pane_us, _LEAST_PROGRESS, 1.0))
+
+
+def _inflated(kept: Floats, share: Floats) -> Floats:
+    """Rows seen from rows kept; a row that had no chance to be kept (it was protected) stands for itself."""
+    return np.divide(kept, share, out=kept.copy(), where=share > 0)

@@ -1,0 +1,184 @@
+"""Shedding both sides of an equi-join, and the join's count and sum from what was kept.
+
+Heavy keys are thinned row by row, independently on either side. Light keys are kept or dropped whole, by a hash of the
+key that both sides share: thinning them row by row would leave few pairs. A key is heavy exactly where its own part
+of the variance is smaller when it is thinned row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jettison.concept.concepts import JoinConcept
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Keys = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class JoinRates:
+    """How both sides of a join are thinned.
+
+    Parameters
+    ----------
+    keys
+        Heavy keys, ascending.
+    left, right
+        Shares to keep of their rows on either side.
+    light
+        Share of the other keys that are kept, whole, on both sides. Keys known on one side only are among them,
+        because their match may still come.
+    """
+
+    keys: Keys
+    left: Floats
+    right: Floats
+    light: float
+
+    def shares(self, keys: ArrayLike) -> tuple[Bools, Floats, Floats]:
+        """Whether each key is heavy, and the shares of its rows kept on the left and on the right."""
+        wanted = np.asarray(keys, np.int64)
+        if not len(self.keys):
+            return np.zeros(wanted.shape, bool), np.full(wanted.shape, self.light), np.full(wanted.shape, self.light)
+        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        heavy = self.keys[place] == wanted
+        return (
+            heavy,
+            np.where(heavy, self.left[place], self.light),
+            np.where(heavy, self.right[place], self.light),
+        )
+
+
+def join_rates(concept: JoinConcept, allowed: float, *, max_named: int = 1500, unknown: float = 0.0) -> JoinRates:
+    """Divide `allowed` rows of both sides so that the variance of the join's count is smallest.
+
+    With l and r rows of a key, j = l r results and shares p and q, the variance is about j^2 (1/(p l) + 1/(q r)) for a
+    heavy key, whose best kept rows are hence proportional to j on both sides; and j^2 / share for a light one. One
+    multiplier joins all of them; it is found by bisection, and the rows expected never exceed `allowed`.
+
+    Parameters
+    ----------
+    concept
+        Rows of each key on either side.
+    allowed
+        Rows that may be kept of both sides together.
+    max_named
+        Most heavy keys that the plan has room for.
+    unknown
+        Rows of keys that the concept does not name; they count as light ones.
+
+    Examples
+    --------
+    >>> from jettison.concept.concepts import GroupConcept
+    >>> concept = JoinConcept(GroupConcept.of([1] * 100 + [2]), GroupConcept.of([1] * 100 + [3]))
+    >>> rates = join_rates(concept, allowed=50)
+    >>> rates.keys.tolist(), rates.left.round(2).tolist()
+    ([1], [0.25])
+    """
+    keys, matches = concept.keys, concept.matches
+    left, right = concept.left.rows_of(keys), concept.right.rows_of(keys)
+    total = float(concept.left.rows.sum() + concept.right.rows.sum()) + unknown
+    if total <= allowed or total <= 0:
+        return JoinRates(keys[:0], np.empty(0), np.empty(0), 1.0)
+    heavy = is_heavy(left, right, max(allowed, 0.0) / total)
+    if heavy.sum() > max_named:
+        chosen = np.argsort(-np.where(heavy, matches, 0.0), kind="stable")[:max_named]
+        heavy = heavy & np.isin(np.arange(len(keys)), chosen)
+    light_rows = total - float((left + right)[heavy].sum())
+    light_square = float((matches[~heavy] ** 2).sum())
+    size = np.concatenate([left[heavy], right[heavy]])
+    weight = np.tile(matches[heavy], 2)
+
+    def spend(multiplier: float) -> tuple[Floats, float]:
+        # Never less than the even share: a concept that is wrong must not leave a key nearly without rows.
+        kept = np.clip(multiplier * weight, 0.25 * size * allowed / total, size)
+        best = multiplier * np.sqrt(light_square / light_rows) if light_rows > 0 else 0.0
+        return kept, float(np.clip(best, 0.25 * allowed / total, 1.0))
+
+    low, high = 0.0, 1.0
+    while _rows(*spend(high), light_rows) <= allowed and high < 1e30:
+        low, high = high, 2.0 * high
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _rows(*spend(middle), light_rows) <= allowed else (low, middle)
+    kept, light = spend(low)
+    share = np.divide(kept, size, out=np.ones_like(kept), where=size > 0)
+    count = int(heavy.sum())
+    return JoinRates(keys[heavy], share[:count], share[count:], light)
+
+
+def is_heavy(left: ArrayLike, right: ArrayLike, share: float) -> Bools:
+    """Whether thinning a key row by row at this share varies less than keeping or dropping it whole.
+
+    By row the relative variance is a/l + a/r + a^2/(l r) with a = (1 - share) / share; whole it is a.
+
+    >>> is_heavy([1, 2, 100], [1, 50, 100], 0.1).tolist()
+    [False, True, True]
+    """
+    x, y = np.asarray(left, float), np.asarray(right, float)
+    odds = (1.0 - share) / max(share, 1e-12)
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / x + 1.0 / y + odds / (x * y) < 1.0)
+
+
+def _rows(kept: Floats, light: float, light_rows: float) -> float:
+    return float(kept.sum()) + light * light_rows
+
+
+@dataclass(frozen=True, slots=True)
+class JoinEstimate:
+    """Count or sum of a join with bounds; `kept_keys` says how many keys it rests on."""
+
+    value: float
+    lower: float
+    upper: float
+    kept_keys: int
+
+
+def estimate_join(
+    keys: ArrayLike,
+    left_kept: ArrayLike,
+    right_kept: ArrayLike,
+    rates: JoinRates,
+    *,
+    left_sum: ArrayLike | None = None,
+    left_square: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> JoinEstimate:
+    """Count of the join, or the sum of a value of the left rows over it, from the rows kept of each key.
+
+    Unbiased for any rates. The variance is unbiased too: for heavy keys Goodman's (1960) for a product of independent
+    estimates, for light ones Horvitz and Thompson's over keys.
+
+    Parameters
+    ----------
+    keys
+        Each key once.
+    left_kept, right_kept
+        Rows kept of it on either side.
+    left_sum, left_square
+        Sum and sum of squares of the value over the left rows kept; without them the results are counted.
+    """
+    name = np.asarray(keys, np.int64)
+    m, n = np.asarray(left_kept, float), np.asarray(right_kept, float)
+    total = m if left_sum is None else np.asarray(left_sum, float)
+    square = m if left_square is None else np.asarray(left_square, float)
+    heavy, p, q = rates.shares(name)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y = total / p, n / q
+        x_variance, y_variance = square * (1 - p) / p**2, n * (1 - q) / q**2
+        heavy_variance = x * x * y_variance + y * y * x_variance - x_variance * y_variance
+        whole = total * n
+        value = np.where(heavy, x * y, whole / p)
+        variance = np.where(heavy, heavy_variance, whole**2 * (1 - p) / p**2)
+    held = (m > 0) & (n > 0)
+    estimate = float(value[held].sum())
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    margin = z * float(np.sqrt(max(float(variance[held].sum()), 0.0)))
+    floor = float(whole[held].sum()) if left_sum is None else -np.inf
+    return JoinEstimate(estimate, max(estimate - margin, floor), estimate + margin, int(held.sum()))

@@ -1,0 +1,43 @@
+"""One number for a group in a pane, so that an engine can count and look up both at once.
+
+A key holds the hash of the group, but for its six lowest bits, and in their place the pane's number modulo 64. The
+same six bits also turn over the highest ones: the groups of consecutive panes then lie far apart in a table that is
+ordered by key, although their hashes are equal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Keys = NDArray[np.int64]
+
+PANE_BITS = 6
+PANES = 1 << PANE_BITS
+"""Panes that keys tell apart; a row further back than that is taken for one of a newer pane."""
+
+_HASH_MASK = ~np.int64(PANES - 1)
+_TOP = 64 - PANE_BITS
+
+
+def packed(groups: ArrayLike, panes: ArrayLike) -> Keys:
+    """Keys of groups, by hash, in panes, by number.
+
+    >>> packed([640, 640], [0, 1]).tolist()
+    [640, 288230376151712385]
+    """
+    residue = np.asarray(panes, np.int64) & np.int64(PANES - 1)
+    return ((np.asarray(groups, np.int64) & _HASH_MASK) | residue) ^ (residue << np.int64(_TOP))
+
+
+def unpacked(keys: ArrayLike, newest_pane: int) -> tuple[Keys, Keys]:
+    """Groups and panes of keys, none of which is newer than `newest_pane`.
+
+    >>> groups, panes = unpacked(packed([640, -64], [70, 69]), newest_pane=70)
+    >>> groups.tolist(), panes.tolist()
+    ([640, -64], [70, 69])
+    """
+    key = np.asarray(keys, np.int64)
+    residue = key & np.int64(PANES - 1)
+    groups = (key ^ (residue << np.int64(_TOP))) & _HASH_MASK
+    return groups, newest_pane - ((newest_pane - residue) % PANES)

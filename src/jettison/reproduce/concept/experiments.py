@@ -1,0 +1,154 @@
+"""The experiments: what is run on which stream, once; figures and claims only read the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from jettison.concept.concepts import GroupConcept
+from jettison.concept.distance import ConceptShift, shift
+from jettison.concept.tally import WindowTally
+from jettison.reproduce.concept import streams
+from jettison.reproduce.concept.borrowing import BorrowOutcome, run_borrowing
+from jettison.reproduce.concept.harness import Run, run, run_at
+from jettison.reproduce.concept.joins import JoinOutcome, run_joins
+from jettison.reproduce.concept.methods import (
+    LastWindow,
+    Method,
+    MovingAverage,
+    PaperSetting,
+    Reservoirs,
+    Strict,
+    Uniform,
+)
+from jettison.reproduce.concept.real_data import real_streams
+from jettison.reproduce.concept.streams import Stream
+
+SHARES = (0.02, 0.05, 0.10, 0.25)
+BIASES = (0.98, 0.90, 0.75, 0.50)
+EQUAL_CAPS = "concept, equal caps"
+LARGE_PLAN = "concept, equal caps, 20,000 groups a plan"
+
+
+@dataclass(frozen=True, eq=False)
+class AtSetting:
+    """The paper's form at b, Uniform at 1 - b, and Uniform and equal caps at the rows that the paper's form processes."""
+
+    paper: Run
+    uniform: Run
+    uniform_same_rows: Run
+    equal_caps_same_rows: Run
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Everything that was measured.
+
+    Parameters
+    ----------
+    generated, real
+        The streams.
+    equal_rows
+        Runs at equal rows processed, by stream, share and method.
+    settings
+        Runs at the paper's own setting and beside it, by stream and b.
+    half
+        Uniform at half of the rows, by stream.
+    shifts
+        Concept shifts between consecutive windows, by stream.
+    exact_count_gap
+        Largest difference between a group's count as carried for dropped rows and the truth.
+    """
+
+    generated: Sequence[Stream]
+    real: Sequence[Stream]
+    equal_rows: Mapping[tuple[str, float, str], Run]
+    settings: Mapping[tuple[str, float], AtSetting]
+    half: Mapping[str, Run]
+    shifts: Mapping[str, Sequence[ConceptShift]]
+    exact_count_gap: float
+    joins: Sequence[JoinOutcome]
+    borrowing: Mapping[str, Sequence[BorrowOutcome]]
+
+
+def methods(stream: Stream) -> list[Callable[[], Method]]:
+    """All methods, each made anew for a run."""
+    return [
+        Uniform,
+        Strict,
+        lambda: Strict(LARGE_PLAN, max_named=20_000),
+        lambda: Strict("concept, proportional", "proportional"),
+        lambda: Strict("concept, Neyman", "neyman"),
+        lambda: Strict("concept, equal caps, lag of 2 batches", lag=2),
+        Reservoirs,
+        lambda: MovingAverage(stream.group_count),
+        lambda: LastWindow(stream.group_count),
+    ]
+
+
+def run_all(*, quick: bool, seed: int, say: Callable[[str], None]) -> Results:
+    """Run every experiment; `quick` takes fewer windows and draws."""
+    count = 4 if quick else 12
+    generated = [
+        streams.taxi_like(seed, count),
+        streams.zipf(seed, count),
+        streams.cluster_like(seed, count),
+        streams.four_classes(seed, count),
+        streams.packets(seed, 30 * count),
+    ]
+    real = real_streams(count)
+    equal_rows: dict[tuple[str, float, str], Run] = {}
+    for stream in [*generated, *real]:
+        say(f"{stream.about}: all methods at equal rows")
+        for share in SHARES if stream.group_count > 1 else (0.01,):
+            for make in methods(stream) if stream.group_count > 1 else [Uniform, Strict]:
+                made = run_at(stream, make, share, seed)
+                equal_rows[stream.name, share, made.method] = made
+    say("the paper's own setting")
+    grouped = [stream for stream in [*generated, *real] if stream.group_count > 1]
+    settings = {
+        (s.name, b): _at_setting(s, b, seed) for s in grouped for b in (BIASES if s is generated[0] else (0.98,))
+    }
+    half = {stream.name: run(stream, Uniform, 0.5, seed) for stream in grouped}
+    say("joins and borrowed estimates")
+    return Results(
+        generated,
+        real,
+        equal_rows,
+        settings,
+        half,
+        # Ten largest groups are few: the mean of their change needs more windows than errors do.
+        {s.name: shifts_of(s) for s in [streams.taxi_like(seed, 25), *grouped[1:]]},
+        max(exact_count_gap(stream) for stream in generated),
+        run_joins([0.02, 0.05, 0.10], draws=100 if quick else 500, seed=seed),
+        {s.name: [run_borrowing(s, share, seed=seed) for share in SHARES[1:]] for s in generated[:2]},
+    )
+
+
+def _at_setting(stream: Stream, bias: float, seed: int) -> AtSetting:
+    paper = run(stream, PaperSetting, 1.0 - bias, seed)
+    return AtSetting(
+        paper,
+        run(stream, Uniform, 1.0 - bias, seed),
+        run(stream, Uniform, paper.processed_share, seed),
+        run_at(stream, lambda: Strict(LARGE_PLAN, max_named=20_000), paper.processed_share, seed),
+    )
+
+
+def shifts_of(stream: Stream) -> list[ConceptShift]:
+    """How far consecutive windows lie apart."""
+    concepts = [GroupConcept.of(window.groups) for window in stream.windows]
+    return [shift(before, after) for before, after in pairwise(concepts)]
+
+
+def exact_count_gap(stream: Stream, batches: int = 60) -> float:
+    """Count groups micro-batch by micro-batch, kept or not, and compare with the truth."""
+    window = stream.windows[-1]
+    tally = WindowTally(0)
+    for number, piece in enumerate(np.array_split(window.groups, batches)):
+        tally = tally.add(piece, progress=(number + 1) / batches)
+    truth = GroupConcept.of(window.groups)
+    return float(np.abs(tally.concept.rows_of(truth.keys) - truth.rows).max())

@@ -1,0 +1,88 @@
+"""Counts and sums over the pairs of a join whose inputs were shed, with bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jettison import estimate
+from jettison.spark.guard import WEIGHT
+from jettison.spark.mechanisms.join_drop import WHOLE
+
+
+def join_side(rows: DataFrame, side: str) -> DataFrame:
+    """Rename what the guard has added, so that both sides of a join can be told apart: `left_weight`, `left_whole`."""
+    return rows.withColumnsRenamed({WEIGHT: f"{side}_weight", WHOLE: f"{side}_whole"})
+
+
+def pair_weight(left: str = "left", right: str = "right") -> Column:
+    """The inverse of the probability that both rows of a pair were kept.
+
+    Rows that were decided one by one are independent. Two rows whose key was decided as a whole were decided by one hash:
+    both are kept if the one with the smaller share is.
+    """
+    one, other = F.col(f"{left}_weight"), F.col(f"{right}_weight")
+    together = F.col(f"{left}_whole") & F.col(f"{right}_whole")
+    return F.when(together, F.greatest(one, other)).otherwise(one * other)
+
+
+def join_totals(
+    pairs: DataFrame,
+    by: Sequence[str | Column],
+    key: str,
+    *,
+    left_id: str,
+    right_id: str,
+    value: str | None = None,
+    left: str = "left",
+    right: str = "right",
+    confidence: float = 0.95,
+) -> DataFrame:
+    """Pairs that the join would have had without shedding, or the sum of `value` over them, with bounds.
+
+    Unbiased for any rates. Bounds are by Goodman's variance of a product for keys decided row by row, by Horvitz and
+    Thompson's for keys decided whole; the distinct rows of either side that this needs are counted approximately.
+
+    Parameters
+    ----------
+    pairs
+        The joined rows, with the columns of `join_side`.
+    by
+        Columns to group by, such as a window; aggregated by them and `key` first.
+    key
+        The join key.
+    left_id, right_id
+        Columns that tell the rows of either side apart.
+    value
+        Column of the left side to sum; without it pairs are counted.
+    """
+    z = estimate.quantile(confidence)
+    weight, amount = pair_weight(left, right), F.lit(1.0) if value is None else F.col(value).cast("double")
+    one, other = F.col(f"{left}_weight"), F.col(f"{right}_weight")
+    whole = F.col(f"{left}_whole") & F.col(f"{right}_whole")
+    by_row = F.when(~whole, F.lit(1.0))
+    names = [column if isinstance(column, str) else "window" for column in by]
+    per_key = pairs.groupBy(*by, key).agg(
+        F.sum(weight * amount).alias("total"),
+        # A key decided whole contributes its squared total times (1 - p), whatever happened in it.
+        F.sum(F.when(whole, weight * amount)).alias("whole_total"),
+        F.max(F.when(whole, 1.0 - 1.0 / weight)).alias("whole_risk"),
+        F.approx_count_distinct(F.when(~whole, F.col(left_id)), 0.02).alias("left_rows"),
+        F.approx_count_distinct(F.when(~whole, F.col(right_id)), 0.02).alias("right_rows"),
+        F.sum(by_row * one * amount).alias("left_total"),
+        F.sum(by_row * one * (one - 1.0) * amount * amount).alias("left_risk"),
+        F.sum(by_row * other).alias("right_total"),
+        F.sum(by_row * other * (other - 1.0)).alias("right_risk"),
+    )
+    # Over pairs every left row is counted once for each right row, and the other way round.
+    x, x_risk = (F.try_divide(F.col(name), F.col("right_rows")) for name in ("left_total", "left_risk"))
+    y, y_risk = (F.try_divide(F.col(name), F.col("left_rows")) for name in ("right_total", "right_risk"))
+    by_rows = F.coalesce(x * x * y_risk + y * y * x_risk - x_risk * y_risk, F.lit(0.0))
+    by_whole = F.coalesce(F.col("whole_total") * F.col("whole_total") * F.col("whole_risk"), F.lit(0.0))
+    known = per_key.select(*names, "total", F.greatest(by_rows + by_whole, F.lit(0.0)).alias("variance"))
+    sums = known.groupBy(*names).agg(F.sum("total").alias("value"), F.sum("variance").alias("variance"))
+    margin = z * F.sqrt("variance")
+    bounds = [(F.col("value") - margin).alias("lower"), (F.col("value") + margin).alias("upper")]
+    return sums.select(*names, "value", *bounds)

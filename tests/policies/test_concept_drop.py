@@ -1,0 +1,186 @@
+"""Dropping by concept: within the budget, sparing what is small or new, and saying what gave way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jettison.concept.obey import keep_shares
+from jettison.concept.tally import WindowTally
+from jettison.errors import InvalidSetting
+from jettison.plan import DropPlan
+from jettison.policies import ConceptDrop, Policy
+from jettison.settings import GroupDrop
+from jettison.stats import Budget, PointStats, Stats
+
+PANE = 600_000_000
+
+
+def policy(**more) -> ConceptDrop:
+    return ConceptDrop(**({"group": "route", "time": "at", "window": "10 minutes"} | more))
+
+
+def tally(seen, progress=0.5, start=0, kept=0.0) -> WindowTally:
+    return WindowTally(start).add(np.arange(len(seen)), seen, progress=progress, kept=kept)
+
+
+def plan(made_by: ConceptDrop, *windows: WindowTally, keep=0.1, late=None, protected=0.0):
+    stats = Stats(0, 0.0, 1.0, {"rides": PointStats(1000, 1000, protected, windows=windows)})
+    return made_by.plan(stats, Budget(keep, keep if late is None else late, 3.0, "too many rows"))
+
+
+def test_it_is_a_policy():
+    assert isinstance(policy(), Policy)
+
+
+@given(
+    seen=st.lists(st.integers(1, 5000), min_size=1, max_size=40),
+    progress=st.floats(0.01, 1.0),
+    keep=st.floats(0.0, 1.0),
+    max_groups=st.integers(1, 50),
+    strict=st.booleans(),
+)
+def test_the_share_of_a_known_window_meets_the_budget_and_the_plan_survives_json(
+    seen, progress, keep, max_groups, strict
+):
+    made = plan(policy(max_groups=max_groups, strict=strict), tally(seen, progress), keep=keep)
+    setting = made.points["rides"]
+    expected = (keep_shares(setting, np.zeros(len(seen)), np.arange(len(seen))) * seen).sum()
+    assert expected <= keep * sum(seen) * (1 + 1e-9) + 1e-6
+    assert setting.keep_fraction <= keep + 1e-9 or strict
+    assert setting.named_groups <= max_groups
+    assert DropPlan.from_json(made.to_json()) == made
+
+
+def test_small_and_unseen_groups_of_a_known_window_are_kept_whole():
+    setting = plan(policy(), tally([50_000, 40_000, 5, 3])).points["rides"]
+    assert keep_shares(setting, [0, 0, 0], [2, 3, 99]).tolist() == [1.0, 1.0, 1.0]
+    assert (keep_shares(setting, [0, 0], [0, 1]) < 0.15).all()
+
+
+def test_a_window_of_which_nothing_is_known_gets_the_budget_or_everything_if_strict():
+    assert plan(policy()).points["rides"] == GroupDrop(0.1, new_keep_fraction=0.1)
+    assert plan(policy(strict=True)).points["rides"].new_keep_fraction == 1.0
+
+
+def test_each_pane_has_shares_of_its_own_and_the_room_is_divided():
+    made = plan(policy(max_groups=4), tally([9000] * 3 + [5], 0.9), tally([9000] * 3 + [5], 0.1, PANE))
+    setting = made.points["rides"]
+    assert setting.starts_us == (0, PANE)
+    assert [len(groups) for groups in setting.groups] == [2, 2]
+    assert setting.keep_fraction <= 0.1 + 1e-9
+
+
+def test_late_rows_are_kept_at_a_factor():
+    setting = plan(policy(), keep=0.4, late=0.1).points["rides"]
+    assert (setting.late_factor, setting.late_after_s) == (0.25, 3.0)
+    assert plan(policy(), keep=1.0, late=0.05).points["rides"].late_factor == 0.05
+
+
+def test_more_groups_than_rows_is_told_in_the_cause():
+    assert "more groups than rows to keep at rides" in plan(policy(), tally([3] * 5000), keep=0.05).cause
+    assert "more groups" not in plan(policy(), tally([30_000] * 5), keep=0.05).cause
+
+
+def test_a_row_budget_binds_when_it_is_the_smaller_and_counts_what_was_kept():
+    made = plan(policy(rows=1000), tally([50_000, 50_000], kept=400), keep=0.5)
+    assert "the row budget of 1,000 a window binds at rides" in made.cause
+    setting = made.points["rides"]
+    assert (keep_shares(setting, [0, 0], [0, 1]) * 50_000).sum() == pytest.approx(600, rel=1e-3)
+
+
+def test_an_accuracy_drops_what_it_does_not_need_even_when_there_is_time():
+    setting = plan(policy(error=0.1), tally([50_000, 50_000]), keep=1.0).points["rides"]
+    assert keep_shares(setting, [0], [0])[0] * 50_000 == pytest.approx(384.1, rel=1e-3)
+
+
+def test_an_accuracy_that_cannot_be_met_names_the_error_instead():
+    made = plan(policy(error=0.01), tally([50_000, 50_000]), keep=0.01)
+    assert "an error of 0.088 instead of 0.01 is to be expected at rides" in made.cause
+
+
+def test_protected_rows_are_paid_for_by_the_others():
+    assert plan(policy(), keep=0.4, protected=0.25).points["rides"].new_keep_fraction == pytest.approx(0.2)
+    assert "protected rows alone exceed" in plan(policy(), keep=0.1, protected=0.25).cause
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"group": ""}, "`group`"),
+        ({"window": ("10 minutes", "3 minutes")}, "multiple of its slide"),
+        ({"window": ("10 minutes", "20 minutes")}, "multiple of its slide"),
+        ({"allocation": "fair"}, "`allocation`"),
+        ({"rows": 0}, "`rows`"),
+        ({"max_groups": 0}, "`max_groups`"),
+        ({"error": -1.0}, "`error`"),
+        ({"error": 0.1, "confidence": 2.0}, "`confidence`"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong, complaint):
+    with pytest.raises(InvalidSetting, match=complaint):
+        policy(**wrong)
+
+
+def test_columns_and_panes():
+    made = policy(group=["from", "to"], window=("30 minutes", "10 minutes"))
+    assert made.columns == ("from", "to")
+    assert (made.window_us, made.pane_us) == (3 * PANE, PANE)
+
+
+def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1):
+    """A pane under the policy's own plans, batch by batch; which rows were kept, and every plan's cause."""
+    random, known, kept = np.random.default_rng(seed), WindowTally(0), np.zeros(len(groups), bool)
+    causes = []
+    for number, piece in enumerate(np.array_split(np.arange(len(groups)), batches)):
+        made = plan(made_by, known, keep=keep) if number else plan(made_by, keep=keep)
+        causes.append(made.cause)
+        share = keep_shares(made.points["rides"], np.zeros(len(piece)), groups[piece])
+        kept[piece] = random.random(len(piece)) < share
+        known = known.add(groups[piece], progress=(number + 1) / batches, kept=float(kept[piece].sum()))
+    assert known.rows == len(groups)  # every row is counted, kept or not
+    return kept, causes
+
+
+def heavy_tail(seed: int, rows=60_000, groups=500):
+    share = 1.0 / np.arange(1, groups + 1) ** 1.5
+    names = np.random.default_rng(seed + 100).integers(-(2**63), 2**63 - 1, groups)
+    return names[np.random.default_rng(seed).choice(groups, rows, p=share / share.sum())]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_strict_policy_loses_no_group_of_a_window_that_is_all_new(seed):
+    groups = heavy_tail(seed)
+    kept, _ = play(policy(strict=True), groups, keep=0.15, seed=seed)
+    assert set(groups[kept]) == set(groups)
+    assert kept.mean() <= 0.15 + 1 / 60 + 0.01
+
+
+def test_by_default_every_batch_keeps_to_the_budget_and_hardly_a_group_is_lost():
+    groups = heavy_tail(4)
+    kept, _ = play(policy(), groups, keep=0.15)
+    per_batch = [part.mean() for part in np.array_split(kept, 60)]
+    assert max(per_batch) <= 0.15 + 5 * np.sqrt(0.15 * 0.85 / 1000)
+    lost = len(set(groups) - set(groups[kept]))
+    assert lost <= 0.03 * len(set(groups))
+
+
+def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so():
+    groups = np.random.default_rng(5).integers(0, 2**62, 100_000)
+    kept, causes = play(policy(max_groups=200), groups, keep=0.02, batches=20)
+    assert kept.mean() <= 0.02 * 1.1
+    assert "more groups than rows" in causes[-1]
+
+
+def test_the_rate_of_a_scalar_follows_from_the_mean_and_variance_that_were_seen():
+    scalar = policy(group="'all'", error=0.05, value="bytes")
+    shares = {}
+    for variation in (None, 0.5, 2.0):
+        point = PointStats(1000, 1000, windows=(tally([46_000]),), variation=variation)
+        made = scalar.plan(Stats(0, 0.0, 1.0, {"packets": point}), Budget(1.0, 1.0, 3.0, "there is time"))
+        shares[variation] = made.points["packets"].keeps[0][0]
+    assert shares[None] == pytest.approx(1537 / 46_000, rel=0.01)  # a coefficient of variation of 1
+    assert shares[0.5] == pytest.approx(shares[None] / 4, rel=0.01)
+    assert shares[2.0] == pytest.approx(shares[None] * 4, rel=0.01)

@@ -1,0 +1,69 @@
+"""Both sides of a join: one light share for both, heavy keys by row, and no more rows than allowed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jettison.concept.obey import keep_shares
+from jettison.concept.tally import WindowTally
+from jettison.errors import InvalidSetting
+from jettison.policies import Policy, checks
+from jettison.policies.base import CountsGroups
+from jettison.policies.join_drop import JoinDrop
+from jettison.stats import Budget, PointStats, Stats
+
+PANE = 60_000_000
+
+
+def policy(**more) -> JoinDrop:
+    return JoinDrop(**({"key": "ad", "time": "at", "pane": "1 minute"} | more))
+
+
+def tally(rows: dict[int, int], progress=0.5, start=0) -> WindowTally:
+    return WindowTally(start).add(np.array(list(rows)), np.array(list(rows.values())), progress=progress)
+
+
+def plan(left, right, keep=0.1, **more):
+    points = {"left": PointStats(100, 100, windows=left), "right": PointStats(100, 100, windows=right)}
+    return policy(**more).plan(Stats(0, 0.0, 1.0, points), Budget(keep, keep, 3.0, "too many rows"))
+
+
+@pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
+def test_it_passes_every_check(check):
+    assert isinstance(policy(), Policy)
+    assert isinstance(policy(), CountsGroups)
+    check(policy())
+
+
+def test_only_keys_that_are_heavy_on_both_sides_are_thinned_by_row():
+    left, right = tally({1: 5000, 2: 1, 3: 5000}), tally({1: 4000, 2: 1, 4: 900})
+    made = plan((left,), (right,)).points
+    assert made["left"].groups == made["right"].groups == ((1,),)
+    assert made["left"].others == made["right"].others
+    assert made["left"].whole
+    assert made["right"].whole
+    assert 0.0 < made["left"].keeps[0][0] < 1.0
+
+
+def test_the_rows_expected_stay_within_the_budget():
+    random = np.random.default_rng(1)
+    rows = [{int(key): int(n) for key, n in enumerate(random.zipf(1.5, 400).clip(max=5000))} for _ in range(2)]
+    made = plan((tally(rows[0]),), (tally(rows[1]),), keep=0.05).points
+    kept = sum(
+        (keep_shares(made[side], np.zeros(len(of)), list(of)) * list(of.values())).sum()
+        for side, of in zip(("left", "right"), rows, strict=True)
+    )
+    assert kept <= 0.05 * sum(sum(of.values()) for of in rows) * (1 + 1e-9)
+
+
+def test_panes_that_one_side_has_not_reached_have_no_heavy_keys():
+    made = plan((tally({1: 500}), tally({1: 500}, start=PANE)), (tally({1: 500}),)).points["left"]
+    assert made.starts_us == (0, PANE)
+    assert made.groups[1] == ()
+
+
+@pytest.mark.parametrize("wrong", [{"key": ""}, {"sides": ("left", "left")}, {"max_groups": 0}])
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises(InvalidSetting):
+        policy(**wrong)

@@ -1,0 +1,161 @@
+"""Group drops on Spark: rows are decided as the pure rule says, and no group of a stream under drift is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import jettison as jt
+from jettison.concept.keys import PANES, packed, unpacked
+from jettison.concept.obey import keep_shares
+from jettison.errors import InvalidSetting
+from jettison.plan import DropPlan
+from jettison.reproduce.concept.live import DriftCase, run_case
+from jettison.settings import GroupDrop
+from jettison.spark.channel import Channel
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.guard import guarded
+from jettison.spark.mechanisms import GroupMechanism, group_drop
+from jettison.spark.mechanisms.window_marks import floor_divided
+from jettison.storage import Folder
+
+pytestmark = pytest.mark.spark
+
+SECOND = 1_000_000
+START = 1_767_225_600 * SECOND
+POLICY = jt.ConceptDrop(group="key", time="at", window="10 seconds")
+
+
+def guard(spark: SparkSession, folder: Path, rows: DataFrame, setting: GroupDrop, **point: object) -> DataFrame:
+    """Guard a batch DataFrame under a plan."""
+    channel = Channel(Folder(folder), lease_s=60.0, size=512 * 1024)
+    channel.publish(DropPlan(1, {"rows": setting}))
+    drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
+    mechanism = GroupMechanism(POLICY)
+    plan = channel.subquery(spark, "rows", mechanism, metric=drop_point.plan_metric)
+    return guarded(rows, drop_point, mechanism, plan)
+
+
+def rows_of(spark: SparkSession, count: int, groups: int, panes: int) -> DataFrame:
+    """Rows spread over groups and panes, some in panes far away from all others."""
+    far = F.when(F.col("id") % 97 == 0, F.lit(10 * PANES * SECOND)).otherwise(F.lit(0))
+    micros = F.lit(START) + (F.hash("id", F.lit(2)) % (panes * 5) + panes * 5) * SECOND - far
+    key = F.concat(F.lit("group "), F.abs(F.hash("id", F.lit(1)) % groups))
+    return spark.range(count).select("id", key.alias("key"), F.timestamp_micros(micros.cast("long")).alias("at"))
+
+
+def random_setting(random: np.random.Generator, hashes: np.ndarray, panes: int) -> GroupDrop:
+    starts = [START + 10 * SECOND * pane for pane in range(panes)]
+    named = [np.unique(random.choice(hashes, size=len(hashes) // 2)) for _ in starts]
+    return GroupDrop(
+        keep_fraction=0.5,
+        pane_us=10 * SECOND,
+        starts_us=tuple(starts),
+        others=tuple(random.uniform(0.5, 1.0, panes)),
+        groups=tuple(tuple(groups.tolist()) for groups in named),
+        keeps=tuple(tuple(random.uniform(0.05, 0.9, len(groups))) for groups in named),
+        new_keep_fraction=0.75,
+    )
+
+
+@pytest.mark.parametrize(("groups", "panes"), [(2, 1), (40, 3), (3000, 3)])
+def test_rows_are_kept_with_the_share_of_their_group_and_pane(spark, tmp_path, groups, panes):
+    rows = rows_of(spark, 20_000, groups, panes).withColumn("hash", F.xxhash64("key").bitwiseAND(F.lit(-PANES)))
+    every = rows.select("id", "hash", F.unix_micros("at").alias("us")).toPandas()
+    setting = random_setting(np.random.default_rng(groups), every["hash"].unique(), panes)
+    share = keep_shares(setting, every["us"].to_numpy(), every["hash"].to_numpy())
+    assert len(np.unique(share)) > panes
+    kept = guard(spark, tmp_path, rows, setting).select("id", "jt_weight").toPandas()
+    assert kept["jt_weight"].to_numpy() == pytest.approx(1.0 / share[kept["id"].to_numpy()])
+    # The weights of what is kept add up to the rows there were, all in all and for the rarest kept.
+    assert kept["jt_weight"].sum() == pytest.approx(len(every), rel=0.05)
+    rare = share < 0.2
+    assert np.isin(every["id"][rare], kept["id"]).sum() == pytest.approx(share[rare].sum(), abs=5 * rare.sum() ** 0.5)
+
+
+def test_keys_agree_with_those_of_numpy(spark):
+    rows = rows_of(spark, 500, 20, 2).withColumn("hash", F.xxhash64("key"))
+    pane = floor_divided(F.unix_micros("at"), 10 * SECOND)
+    found = rows.select("hash", pane.alias("pane"), group_drop._key(F.col("hash"), pane).alias("key")).toPandas()
+    assert (packed(found["hash"], found["pane"]) == found["key"]).all()
+    near = found["pane"] > found["pane"].max() - PANES
+    groups, panes = unpacked(found["key"][near], found["pane"].max())
+    assert (panes == found["pane"][near]).all()
+    assert (groups == found["hash"][near] & -PANES).all()
+
+
+@pytest.mark.parametrize("setting", [GroupDrop(), None], ids=["keeps all", "no plan"])
+def test_nothing_is_dropped_or_weighted_without_reason(spark, tmp_path, setting):
+    rows = rows_of(spark, 1000, 20, 2)
+    if setting is None:
+        kept = guard(spark, tmp_path, rows, GroupDrop(new_keep_fraction=0.0))
+        (tmp_path / "plan").write_text("damaged".ljust((tmp_path / "plan").stat().st_size))
+    else:
+        kept = guard(spark, tmp_path, rows, setting)
+    assert kept.columns == ["id", "key", "at", "jt_weight"]
+    assert kept.agg(F.count("*"), F.max("jt_weight")).first() == (1000, 1.0)
+
+
+def test_late_rows_are_kept_at_a_factor_of_their_groups_share(spark, tmp_path):
+    late = F.when(F.col("id") % 2 == 0, F.current_timestamp() - F.expr("interval 2 minutes"))
+    rows = rows_of(spark, 20_000, 20, 1).withColumn("arrived", F.coalesce(late, F.current_timestamp()))
+    setting = GroupDrop(new_keep_fraction=0.5, late_factor=0.2, late_after_s=60.0)
+    kept = guard(spark, tmp_path, rows, setting, arrival="arrived")
+    found = {
+        row["late"]: row
+        for row in kept.groupBy((F.col("id") % 2 == 0).alias("late"))
+        .agg(F.count("*").alias("kept"), F.min("jt_weight").alias("low"), F.max("jt_weight").alias("high"))
+        .collect()
+    }
+    assert (found[False]["low"], found[False]["high"]) == (2.0, 2.0)
+    assert (found[True]["low"], found[True]["high"]) == (pytest.approx(10.0), pytest.approx(10.0))
+    assert found[True]["kept"] == pytest.approx(1000, abs=150)
+
+
+def test_the_plan_is_native_and_joins_nothing(spark, tmp_path):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        guard(spark, tmp_path, rows_of(spark, 10, 2, 1), GroupDrop()).explain()
+    assert "Python" not in text.getvalue()
+    assert "Join" not in text.getvalue()
+    assert "Exchange" not in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [({"group": "route"}, "group"), ({"time": "key"}, "timestamp"), ({"time": "key +"}, "SQL")],
+)
+def test_groups_and_times_that_are_not_there_are_refused(spark, source, tmp_path, changes, complaint):
+    policy = jt.ConceptDrop(**({"group": "key", "time": "at", "window": "10 seconds"} | changes))
+    shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
+    with pytest.raises(InvalidSetting, match=complaint):
+        shedder.guard(source.stream(), id="id")
+
+
+@pytest.mark.parametrize("exact_counts", [False, True], ids=["dropped", "emptied"])
+def test_no_group_is_missing_under_drift(spark, tmp_path, exact_counts):
+    case = DriftCase(seed=1, windows=2, batches=5, exact_counts=exact_counts)
+    outcome = run_case(spark, case, tmp_path)
+    assert outcome.faults == {}
+    assert outcome.missing == []
+    assert outcome.kept_share < 0.8, "hardly anything was dropped"
+    if exact_counts:
+        assert outcome.miscounted == []
+    # What is not exact says so, and is near.
+    assert {answer.status for answer in outcome.answers.values()} > {"exact"}
+    for one, answer in outcome.answers.items():
+        if answer.status == "exact":
+            assert (answer.rows, answer.mean) == (outcome.truth[one].rows, pytest.approx(outcome.truth[one].mean))
+    assert outcome.error < 0.1
+    # The second window's groups are on record beside the first one's, if the row that closes it was kept.
+    closed = outcome.concepts
+    assert [record["groups"] for record in closed[:2]] == pytest.approx([case.groups] * len(closed[:2]), abs=8)
+    for record in closed[1:2]:
+        assert 0.9 < record["distance"] <= 1.0
+        assert 0.3 < record["overlap"] < 0.6

@@ -1,0 +1,81 @@
+"""What the rows kept say about groups reaches the policy with the next plan, and the ledger when a pane is over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jettison.concept.book import KeptGroups
+from jettison.concept.keys import PANES, packed
+from jettison.control import ControlSettings
+from jettison.group_books import GroupBooks
+from jettison.ledger import Ledger
+from jettison.pilot import BatchReport, Pilot
+from jettison.policies import ConceptDrop, UniformDrop
+from jettison.stats import Budget, EventTimes
+from jettison.storage import Folder
+
+PANE_US = 10_000_000
+
+
+class Tenth(ConceptDrop):
+    """A tenth of the rows, whatever the controller says."""
+
+    def plan(self, stats, budget):
+        return ConceptDrop.plan(self, stats, Budget(0.1, 0.1, 3.0, "a tenth"))
+
+
+class Publisher:
+    lease_s = 3600.0
+
+    def publish(self, plan):
+        pass
+
+    def published(self):
+        return None
+
+
+def kept(groups: dict[int, int], pane: int, into_pane: float) -> KeptGroups:
+    keys = packed(np.array(list(groups)) * PANES, [pane] * len(groups))
+    newest_us = int((pane + into_pane) * PANE_US)
+    return KeptGroups(tuple(keys.tolist()), tuple(groups.values()), sum(groups.values()), newest_us)
+
+
+def test_a_policy_that_does_not_look_at_groups_has_no_books():
+    books = GroupBooks(UniformDrop(), ("rows",))
+    books.learn({"rows": kept({1: 5}, 0, 0.5)}, None, None)
+    assert books.known("rows") == ((), None)
+
+
+def test_large_groups_are_thinned_in_the_next_plan_and_drift_is_on_record(tmp_path):
+    folder = Folder(tmp_path)
+    policy = Tenth(group="key", time="at", window="10 seconds")
+    settings = ControlSettings(latency_bound_s=3.0)
+    pilot = Pilot(("rows",), policy, settings, Publisher(), folder, Ledger.open(folder / "ledger"))
+    pilot.start()
+
+    def batch(number: int, groups: dict[int, int], pane: int, into_pane: float) -> None:
+        seen = kept(groups, pane, into_pane)
+        times = EventTimes(seen.newest_us, 1, max(0, seen.newest_us - PANE_US))
+        pilot.batch(
+            BatchReport(
+                "run", number, 1e9 + number, 0.5, seen.rows, pilot.plan.version,
+                seen={"rows": seen.rows}, kept={"rows": seen.rows}, event_times=times, groups={"rows": seen},
+            )
+        )  # fmt: skip
+
+    batch(0, {1: 9000, 2: 30, 3: 20}, pane=0, into_pane=0.5)
+    setting = pilot.plan.points["rows"]
+    assert (setting.starts_us, setting.groups, setting.others) == ((0,), ((PANES,),), (1.0,))
+    assert 0.05 < setting.keeps[0][0] < 0.1
+    batch(1, {2: 9000, 4: 30}, pane=1, into_pane=0.5)
+    assert pilot.plan.points["rows"].groups[-1] == (2 * PANES,)
+    batch(2, {2: 90}, pane=2, into_pane=0.5)
+    batch(3, {2: 90}, pane=3, into_pane=0.5)
+    pilot.close()
+    first, second = list(pilot.ledger.records("concept"))[:2]
+    assert (first["point"], first["start_us"], first["rows"], first["groups"]) == ("rows", 0, 90_500, 3)
+    assert "distance" not in first
+    assert second["overlap"] == 0.25
+    assert second["appeared"] == 1
+    assert second["distance"] > 0.9
+    assert pilot.faults == {}
