@@ -108,6 +108,22 @@ class Shedder:
 
     def attach(self, function: LoadAware) -> None:
         """Show a function under load-aware shedding in `status`, and close its books with the query's."""
+        if self._functions:
+            raise InvalidSetting(
+                explain(
+                    "one function under load-aware shedding a query",
+                    "a second one",
+                    hint="a checkpoint holds the costs of one; wrap the function that is dearest",
+                )
+            )
+        if self._dry_run:
+            raise InvalidSetting(
+                explain(
+                    "a query that drops rows, around a function under load-aware shedding",
+                    "dry_run=True",
+                    hint="a function cannot be tried out without dropping; leave `load_aware` out of the dry run",
+                )
+            )
         self._functions.append(function)
 
     def guard(
