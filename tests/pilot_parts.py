@@ -6,9 +6,9 @@ import logging
 import threading
 
 from jettison import plan_file
+from jettison.batch_report import BatchReport
 from jettison.control import ControlSettings
 from jettison.ledger import Ledger
-from jettison.pilot import BatchReport
 from jettison.stats import Budget
 
 SETTINGS = ControlSettings(latency_bound_s=3.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.pilot import BatchReport
+from jettison.batch_report import BatchReport
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
 from jettison.stats import PointStats, Stats

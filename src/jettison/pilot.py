@@ -16,13 +16,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from jettison.concept.book import KeptGroups
+from jettison.batch_report import BatchReport
 from jettison.control import Controller, ControlSettings
 from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
@@ -35,6 +32,7 @@ from jettison.policies.base import (
     Policy,
     WeighsLoad,
 )
+from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
@@ -44,30 +42,6 @@ log = logging.getLogger("jettison")
 _STATE_FILE = "controller.json"
 _FINISHED = None
 _RESTORED = "restored after a restart: "
-
-
-@dataclass(frozen=True, slots=True)
-class BatchReport:
-    """One finished micro-batch, as soon as it is known: some counts may still be missing.
-
-    `seen` and `kept` hold the drop points whose counts came with the report; the others are expected from the
-    query's `input_rows` until the exact counts arrive. `sampled` holds rows themselves, where the policy asked for some.
-    """
-
-    run_id: str
-    batch_id: int
-    started_s: float
-    duration_s: float
-    input_rows: int
-    plan_version: int | None
-    seen: Mapping[str, int] = field(default_factory=dict)
-    kept: Mapping[str, int] = field(default_factory=dict)
-    oldest_arrival_s: float | None = None
-    newest_arrival_s: float | None = None
-    recent_rows_per_s: float | None = None
-    event_times: EventTimes | None = None
-    sampled: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    groups: Mapping[str, KeptGroups] = field(default_factory=dict)
 
 
 class Publisher(Protocol):
@@ -162,7 +136,7 @@ class Pilot:
         """Fast path: decide the next plan from a finished batch."""
         with self._lock:
             if report.input_rows and report.plan_version is None:
-                self._fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
+                self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(lambda: self._publisher.publish(self.plan))
             stats = self._expected(report)
             self.tally.batch(report, stats, self._latency_s(stats))
@@ -186,7 +160,7 @@ class Pilot:
         try:
             self.ledger.stop(time.time(), faults=dict(self.faults), **facts)
         except Exception as error:
-            self._fault("ledger", f"{type(error).__name__}: {error}")
+            self.fault("ledger", f"{type(error).__name__}: {error}")
         finally:
             self._closed.set()
 
@@ -198,7 +172,7 @@ class Pilot:
         if report.sampled and isinstance(self._policy, LearnsFromRows):
             self._policy.learn_rows(report.batch_id, report.sampled)
         # A batch's duration belongs to the rows that were really processed.
-        budget = self.controller.step(self._as_load(_everything_kept(stats) if self._dry_run else stats))
+        budget = self.controller.step(self._as_load(stats.everything_kept() if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
         self._save_state()
 
@@ -238,14 +212,14 @@ class Pilot:
         try:
             action()
         except Exception as error:
-            self._fault("controller", f"{type(error).__name__}: {error}; every row is kept")
+            self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
             everything = self._on_record.released(self._last_version + 1, f"controller failed: {error}")
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:
                 self.plan = everything  # never renew the lease of a plan that drops rows
-                self._fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
+                self.fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
 
     def _plan_of(self, version: int | None) -> DropPlan | None:
         """The plan of that version, if it is one of the last ones; `None` stands for a batch that found no plan."""
@@ -254,7 +228,10 @@ class Pilot:
     def _expected(self, report: BatchReport) -> Stats:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
         in_force = self._plan_of(report.plan_version)
-        self._groups.learn(report.groups, in_force, report.event_times)
+        try:
+            self._groups.learn(report.groups, in_force, report.event_times)
+        except Exception as error:
+            self.fault("policy", f"{type(error).__name__}: {error}; no group was learned of")
         points = {name: self._expected_point(name, report, in_force) for name in self._points}
         return Stats(
             batch_id=report.batch_id,
@@ -283,11 +260,17 @@ class Pilot:
         if kept is not None:
             return PointStats(max(seen, kept), kept, protected, name in report.seen, *self._groups.known(name))
         setting = in_force.points.get(name) if in_force else None
-        fraction = 1.0 if setting is None else setting.keep_fraction
-        if setting is not None and report.event_times is not None and isinstance(self._policy, ContinuingPolicy):
-            fraction = self._policy.share_kept(setting, report.event_times)
+        fraction = 1.0 if setting is None else self._share_kept(setting, report.event_times)
         kept = round(seen * (protected + (1 - protected) * fraction))
         return PointStats(seen, kept, protected, False, *self._groups.known(name))
+
+    def _share_kept(self, setting: Setting, times: EventTimes | None) -> float:
+        if times is not None and isinstance(self._policy, ContinuingPolicy):
+            try:
+                return self._policy.share_kept(setting, times)
+            except Exception as error:
+                self.fault("policy", f"{type(error).__name__}: {error}; the plan's own share is expected")
+        return setting.keep_fraction
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
@@ -307,7 +290,7 @@ class Pilot:
             try:
                 self._record(report, self._completed(report, stats))
             except Exception as error:
-                self._fault("ledger", f"{type(error).__name__}: {error}")
+                self.fault("ledger", f"{type(error).__name__}: {error}")
 
     def _completed(self, report: BatchReport, stats: Stats) -> Stats:
         if all(point.exact for point in stats.points.values()) or self._exact_counts is None:
@@ -317,7 +300,7 @@ class Pilot:
         try:
             counts = self._exact_counts(report)
         except Exception as error:
-            self._fault("accounting", f"batch {report.batch_id}: {error}")
+            self.fault("accounting", f"batch {report.batch_id}: {error}")
             return stats
         points = {name: replace(stats.points[name], seen=s, kept=k, exact=True) for name, (s, k) in counts.items()}
         return replace(stats, points={**stats.points, **points})
@@ -325,20 +308,27 @@ class Pilot:
     def _record(self, report: BatchReport, stats: Stats) -> None:
         with self._lock:
             self.tally.exact(report, stats, self._plan_of(report.plan_version))
-            if all(point.exact for point in stats.points.values()):
-                self._teach(stats)
             latency_s = self.tally.latency_of(report.batch_id)
             closed = self._groups.take_closed()
         self.ledger.batch(stats, latency_s=latency_s)
         for name, pane in closed:
             self.ledger.concept(stats.committed_s, name, pane)
+        if all(point.exact for point in stats.points.values()):
+            self._teach(stats)
 
     def _teach(self, stats: Stats) -> None:
-        in_force = self._plan_of(stats.plan_version)
-        if isinstance(self._policy, LearnsFromCounts):
-            self._policy.learn_counts(stats)
-        if isinstance(self._policy, LearnsFromPassRate) and in_force is not None:
-            self._policy.learn_pass_rate(stats, in_force)
+        """Show the policy what a batch has really seen and kept; a policy that fails at it plans with what it knows."""
+        with self._lock:
+            in_force = self._plan_of(stats.plan_version)
+            try:
+                if isinstance(self._policy, LearnsFromCounts):
+                    self._policy.learn_counts(stats.everything_kept() if self._dry_run else stats)
+                if isinstance(self._policy, LearnsFromPassRate) and in_force is not None:
+                    self._policy.learn_pass_rate(stats, in_force)
+            except Exception as error:
+                self.fault(
+                    "policy", f"{type(error).__name__}: {error}; nothing was learned from batch {stats.batch_id}"
+                )
 
     def _renew_lease(self) -> None:
         while not self._stopped.wait(self._publisher.lease_s / 3):
@@ -346,7 +336,7 @@ class Pilot:
                 try:
                     self._publisher.publish(self.plan)
                 except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
-                    self._fault("publish", f"the plan's lease was not renewed: {error}")
+                    self.fault("publish", f"the plan's lease was not renewed: {error}")
 
     def _restore(self) -> tuple[Controller, DropPlan]:
         """Controller and plan of the run before this one, or fresh ones; versions go on where they were."""
@@ -354,7 +344,7 @@ class Pilot:
         try:
             on_file = self._publisher.published()
         except ValueError as error:
-            self._fault("plan", f"the plan on file cannot be read ({error})")
+            self.fault("plan", f"the plan on file cannot be read ({error})")
             on_file = None
         saved = self._saved_controller()
         controller = Controller(self._settings) if saved is None else saved
@@ -372,7 +362,7 @@ class Pilot:
             try:
                 return DropPlan.from_json(json.dumps(on_record[version]))
             except ValueError as error:
-                self._fault("plan", f"plan {version} on record cannot be read ({error})")
+                self.fault("plan", f"plan {version} on record cannot be read ({error})")
         return plan
 
     def _saved_controller(self) -> Controller | None:
@@ -382,13 +372,13 @@ class Pilot:
         try:
             return Controller.from_dict(self._settings, json.loads(content))
         except Exception as error:
-            self._fault("state", f"the controller's state cannot be read ({error}); starting afresh")
+            self.fault("state", f"the controller's state cannot be read ({error}); starting afresh")
             return None
 
     def _save_state(self) -> None:
         self._folder.replace(_STATE_FILE, json.dumps(self.controller.to_dict()).encode())
 
-    def _fault(self, kind: str, detail: str) -> None:
+    def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""
         with self._lock:
             self.faults[kind] += 1
@@ -404,8 +394,3 @@ class Pilot:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
-
-
-def _everything_kept(stats: Stats) -> Stats:
-    points = {name: replace(point, kept=point.seen) for name, point in stats.points.items()}
-    return replace(stats, points=points)

@@ -66,7 +66,8 @@ class DropPlan:
     def to_json(self) -> str:
         """Serialise; `from_json` restores an equal plan."""
         points = {name: _setting_to_dict(setting) for name, setting in self.points.items()}
-        return json.dumps({"version": self.version, "points": points, "cause": self.cause}, allow_nan=False)
+        document = {"version": self.version, "points": points, "cause": self.cause}
+        return json.dumps(document, allow_nan=False, separators=(",", ":"))  # the plan's file has a fixed size
 
     @classmethod
     def from_json(cls, text: str) -> DropPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jettison.concept.tally import WindowTally
 
@@ -112,6 +112,10 @@ class Stats:
     def worst_latency_s(self) -> float | None:
         """Latency of the row that waited longest, where arrivals are observed."""
         return None if self.oldest_arrival_s is None else self.committed_s - self.oldest_arrival_s
+
+    def everything_kept(self) -> Stats:
+        """The same batch as one that kept every row it saw."""
+        return replace(self, points={name: replace(point, kept=point.seen) for name, point in self.points.items()})
 
 
 @dataclass(frozen=True, slots=True)

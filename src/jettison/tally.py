@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from jettison.batch_report import BatchReport
 from jettison.plan import DropPlan
 from jettison.stats import Stats
-
-if TYPE_CHECKING:
-    from jettison.pilot import BatchReport
 
 _SMOOTHING = 0.5
 # Below this many rows a batch tells too little about shares.

@@ -41,5 +41,5 @@ def test_results_of_another_schema_are_not_joined_and_empty_ones_keep_theirs() -
 
 
 def test_batches_are_gathered_until_there_are_enough_rows() -> None:
-    parts = list(gathered(iter([batch(0, 3), batch(3, 0), batch(3, 3), batch(6, 1)]), rows=5))
+    parts = list(gathered(iter([batch(0, 3), batch(3, 0), batch(3, 3), batch(6, 1)]), lambda rows: rows >= 5))
     assert [[one.num_rows for one in part] for part in parts] == [[3, 3], [1]]

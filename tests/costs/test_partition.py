@@ -170,6 +170,23 @@ def test_a_function_with_dear_calls_gets_large_slices_within_one_task() -> None:
     assert max(calls) > 10_000
 
 
+def test_a_little_work_starts_before_all_rows_are_read_and_no_more_than_that() -> None:
+    world = World(bound_s=6.0)
+    world.teach()
+    read = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        for _ in range(5):
+            read.append(len(world.seen))
+            yield world.batch(mixed(20))  # estimated at 20 rows of 13 ms, and twice that to be safe
+
+    report = TaskReport.empty(HASHES)
+    shedder = PartitionShedder(world.settings, world.costs, world.memory, report, lambda: world.now_s)
+    assert sum(result.num_rows for result in shedder.run(world.function, source())) == 100
+    # Rows that the function had seen when each batch was read: the first one went ahead, then all others were gathered.
+    assert read == [0, 20, 20, 20, 20]
+
+
 def test_a_remainder_gets_no_call_of_its_own() -> None:
     world = World(bound_s=1000.0)
     world.teach()

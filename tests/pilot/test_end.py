@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 from jettison.ledger import Ledger
+from jettison.policies import UniformDrop
 from pilot_parts import PATIENCE_S, FakePublisher, counted, records, report
 
 
@@ -50,3 +51,15 @@ def test_a_ledger_that_fails_at_the_end_does_not_keep_the_query_from_ending(fly,
     monkeypatch.setattr(pilot.ledger, "stop", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     pilot.close()
     assert pilot.faults == {"ledger": 1}
+
+
+def test_in_a_dry_run_a_policy_learns_that_every_row_went_on(fly):
+    class Student(UniformDrop):
+        def learn_counts(self, stats):
+            taught.append((stats.seen, stats.kept))
+
+    taught = []
+    pilot = fly(FakePublisher(), dry_run=True, policy=Student())
+    pilot.batch(counted(0, rows=1000, kept=100))
+    pilot.close()
+    assert taught == [(1000, 1000)]

@@ -189,3 +189,19 @@ def test_a_fault_that_cannot_be_put_on_record_is_still_counted(fly, monkeypatch)
     monkeypatch.setattr(pilot.ledger, "fault", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     pilot.batch(counted(0, version=None))
     assert pilot.faults == {"plan": 1, "ledger": 1}
+
+
+class Forgetful(UniformDrop):
+    """Fails at learning, and nowhere else."""
+
+    def learn_counts(self, stats):
+        raise KeyError(f"batch {stats.batch_id}")
+
+
+def test_a_policy_that_fails_to_learn_costs_no_batch_its_record(fly, folder):
+    pilot = fly(FakePublisher(), policy=Forgetful())
+    pilot.batch(counted(0))
+    pilot.batch(counted(1))
+    pilot.close()
+    assert [record["batch_id"] for record in records(folder, "batch")] == [0, 1]
+    assert pilot.faults == {"policy": 2}

@@ -173,8 +173,10 @@ def test_bytes_for_sources_hold_the_same_filter():
     assert SifterFilter.from_bytes(policy.to_bytes(0.5)).filter == policy.filter(0.5)
 
 
-def test_a_hundred_regions_fit_the_plan_file():
-    plan = sifter(regions=100).plan(Stats(0, 1e9, 1.0, {"orders": PointStats(1, 1)}), Budget(0.5, 0.1, 3.0, "load"))
+@pytest.mark.parametrize(("regions", "drop_points"), [(100, 1), (400, 1), (400, 5)])
+def test_regions_fit_the_plan_file(regions, drop_points):
+    points = {f"orders{i}": PointStats(1, 1) for i in range(drop_points)}
+    plan = sifter(regions=regions).plan(Stats(0, 1e9, 1.0, points), Budget(0.5, 0.1, 3.0, "load"))
     assert len(plan_file.encode(plan, valid_until_us=0)) == plan_file.DEFAULT_SIZE
 
 

@@ -114,7 +114,7 @@ def test_counts_of_another_filter_are_refused():
 @pytest.mark.parametrize(
     ("expected", "chosen"),
     [
-        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.57}, "data"),
+        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.56}, "data"),
         ({"grid": 0.5, "data": 0.6, "query": 0.61, "qdpart": 0.595}, "qdpart"),  # less than the margin
         ({"grid": 0.5, "data": 0.6, "query": 0.61, "qdpart": 0.7}, "qdpart"),
         ({"grid": 0.5, "data": 0.501}, "data"),

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, and small streams to guard."""
+"""One Spark session for all tests of a process that need one, and small streams to guard."""
 
 from __future__ import annotations
 

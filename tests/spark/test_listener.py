@@ -27,6 +27,9 @@ class Recorder:
     def idle(self, now_s: float) -> None:
         self.events.append("idle")
 
+    def fault(self, kind: str, detail: str) -> None:
+        self.events.append((kind, detail))
+
     def close(self, **facts: Any) -> None:
         self.events.append("close")
         self.closed.set()
@@ -49,7 +52,7 @@ def progress(run: str, batch: int, observed: dict[str, Any] | None = None) -> An
 
 def test_events_before_bind_come_first_and_those_of_other_runs_never() -> None:
     pilot, ended = Recorder(), threading.Event()
-    listener = ProgressListener(pilot, (), on_end=ended.set)  # type: ignore[arg-type]
+    listener = ProgressListener(pilot, (), on_end=lambda error: (pilot.close(error=error), ended.set()))  # type: ignore[arg-type]
     for batch in range(3):
         listener.onQueryProgress(progress("ours", batch))
         listener.onQueryProgress(progress("theirs", 100 + batch))
@@ -65,6 +68,19 @@ def test_events_before_bind_come_first_and_those_of_other_runs_never() -> None:
     listener.onQueryTerminated(SimpleNamespace(runId="ours", exception=None))
     assert ended.wait(5)
     assert pilot.events == [0, 1, 2, 3, 4, "close"]
+
+
+def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> None:
+    pilot = Recorder()
+    listener = ProgressListener(pilot, (), on_end=lambda error: None)  # type: ignore[arg-type]
+    unreadable = progress("ours", 7)
+    unreadable.progress.timestamp = "yesterday"
+    listener.onQueryProgress(unreadable)
+    listener.bind("ours")
+    listener.onQueryProgress(progress("ours", 8))
+    (kind, detail), after = pilot.events
+    assert (kind, after) == ("report", 8)
+    assert detail.startswith("batch 7 cannot be read (ValueError: ")
 
 
 @pytest.mark.parametrize(

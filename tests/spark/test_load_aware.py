@@ -97,6 +97,16 @@ def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, so
     assert seen.span <= 2.0 * 1.2
 
 
+def test_a_shedder_takes_one_function_and_none_in_a_dry_run(spark: SparkSession, folder: Path) -> None:
+    shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint")
+    jt.load_aware(busy, key="key", latency="0.1 seconds", shedder=shedder).close()
+    with pytest.raises(InvalidSetting, match="one function under load-aware shedding a query, got a second one"):
+        jt.load_aware(busy, key="key", latency="0.1 seconds", shedder=shedder)
+    dry = jt.Shedder(latency="1 hour", checkpoint=folder / "dry", dry_run=True)
+    with pytest.raises(InvalidSetting, match="got dry_run=True"):
+        jt.load_aware(busy, key="key", latency="0.1 seconds", shedder=dry)
+
+
 def test_with_a_guard_around_it_the_query_shows_the_function_and_one_ledger_holds_both(
     spark: SparkSession, source, folder: Path
 ) -> None:
@@ -108,7 +118,6 @@ def test_with_a_guard_around_it_the_query_shows_the_function_and_one_ledger_hold
     writer = guarded.mapInArrow(scored, OUT).writeStream.format("noop").trigger(availableNow=True)
     shedder.start(writer).awaitTermination()
     assert shedder.await_books()
-    scored.close()
     status = shedder.status()
     assert status.functions["busy"] == scored.status()
     assert {one.key for one in status.functions["busy"].costliest} >= {"dear"}

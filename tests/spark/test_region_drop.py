@@ -91,8 +91,8 @@ def test_rows_fall_into_the_same_regions_as_in_numpy(spark, keep, partitioning, 
     sampled = Sample.of(queries, random_rows(random, MIXED, 300))
     partition = candidates(queries, sampled, regions=regions, partitioning=partitioning)[0].partition
     points = random_rows(random, MIXED, 800)
-    # Every second region is kept whole, the others not at all, and what lies outside is kept: no chance is left.
-    shares = np.append(np.arange(partition.regions) % 2, 1.0)
+    # Every second region is kept whole, the others not at all, and so is what lies outside: no chance is left.
+    shares = np.append(np.arange(partition.regions) % 2, partition.regions % 2)
     kept = keep(frame(spark, MIXED, points), setting_of(MIXED, partition, shares), MIXED)
     expected = np.flatnonzero(shares[partition.region_of(MIXED.codes(points))])
     assert sorted(row.id for row in kept.collect()) == expected.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -12,13 +12,13 @@ JOINED_ROWS, JOINED_BYTES = 1024, 1 << 20
 """Results of this size travel as they are."""
 
 
-def gathered(batches: Batches, rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches gathered until they hold `rows` rows; empty ones are left out."""
+def gathered(batches: Batches, enough: Callable[[int], bool]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches gathered until their rows are enough; empty ones are left out."""
     together: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows:
             together.append(batch)
-        if sum(one.num_rows for one in together) >= rows:
+        if together and enough(sum(one.num_rows for one in together)):
             yield together
             together = []
     if together:

@@ -31,6 +31,8 @@ RESERVE = 0.05
 """Share of the bound that is left for what no estimate foresees."""
 BEHIND = 0.1
 """Share of the bound by which rows may start later than expected before what is left is decided anew."""
+HEAD_START = 0.1
+"""Share of the bound that a task may work before it has read on: the function starts while the other rows still come."""
 LEARNED_ROWS = 1024
 """Rows of a chunk that are learned from at most, evenly spread."""
 FIRST_ROWS = 32
@@ -136,6 +138,7 @@ class PartitionShedder:
     ) -> None:
         self._settings, self._costs, self._memory, self._report, self._clock = settings, costs, memory, report, clock
         self._batch_id = batch_id
+        self._head_start_s = HEAD_START * settings.bound_s
         self._started_s: float | None = None
         self._suspended_s = 0.0
         self._work_ends_s: float | None = None
@@ -175,13 +178,21 @@ class PartitionShedder:
 
     def _tables(self, batches: Batches) -> Iterator[pa.Table]:
         """Rows to be decided on together. Before anything is known of costs, only a few."""
-        for parts in gathered(batches, self._settings.lookahead_rows):
+        for parts in gathered(batches, self._enough):
             rows = self._oldest_first(pa.Table.from_batches(parts))
             if self._costs.rows_learned == 0.0:
                 yield rows.slice(0, FIRST_ROWS)
                 rows = rows.slice(FIRST_ROWS)
             if rows.num_rows:
                 yield rows
+
+    def _enough(self, rows: int) -> bool:
+        """Whether to decide on so many rows now. The first ones, if they are little work, need not wait for the others."""
+        work_s = 2.0 * rows * self._costs.mean_cost  # twice: these may be dearer than most
+        if rows < self._settings.lookahead_rows and not 0.0 < work_s <= self._head_start_s:
+            return False
+        self._head_start_s -= work_s
+        return True
 
     def _oldest_first(self, rows: pa.Table) -> pa.Table:
         """Rows in order of arrival: a partition put together from several files has none of its own."""

@@ -28,10 +28,11 @@ def measure_capacity(spark: SparkSession, folder: Path, *, batch_s: float, overl
     longer batches than about half of it. Its rows are on disk before the clock starts. A feed lands rows elsewhere at
     `overload` times the rate found in the warm-up, because in the overload to come the feed takes its part of the
     machine, too. The median of the batches after the first two counts. The warm-up runs the guarded query as well:
-    both are judged with a warm JVM, as queries that run for days are.
+    both are judged with a warm JVM, as queries that run for days are. Its batches are short and many, because what
+    takes longest to warm up is what every batch does once: planning, scheduling, committing.
     """
     rows = int(_FIRST_GUESS_ROWS_PER_S * batch_s / 2)
-    _throughput(spark, folder / "guarded", rows, 4, _start_guarded)
+    _throughput(spark, folder / "guarded", rows // 3, 12, _start_guarded)
     guess = _throughput(spark, folder / "warm-up", rows, 5, _start_plain)
     with RideFeed(folder / "beside", [Phase(_FEED_S, overload * guess)], interval_s=INTERVAL_S):
         return _throughput(spark, folder / "measured", int(guess * batch_s), 6, _start_plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from jettison.errors import InvalidSetting, explain
 from jettison.plan import DropPlan
+from jettison.plan_file import DEFAULT_SIZE
 from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import RegionDrop
 from jettison.sifter import codec
@@ -26,6 +28,8 @@ from jettison.stats import Budget, Stats
 
 # A throttler that drifts calls for new regions only if so much of the sample is new: old rows would give the old ones.
 _NEW_ON_DRIFT = 0.1
+# Part of a plan's file that regions may fill, and the longest text of a share with its comma.
+_PLAN_BYTES, _SHARE_BYTES = 0.9 * DEFAULT_SIZE, 24
 # Thresholds are rounded, and corrections are by chance: less than this is no miss of a budget.
 _MET_WITHIN = 1e-3
 
@@ -109,6 +113,7 @@ class Sifter:
         self._regions, self._partitioning = regions, partitioning
         self._outside, self._sample_size, self._drift = outside, sample_size, drift
         self._candidates: tuple[Built, ...] = ()
+        self._drop_points = 1
         self.learn(sample)
 
     def learn(self, sample: ArrayLike | dict[str, ArrayLike]) -> None:
@@ -146,6 +151,9 @@ class Sifter:
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give every drop point the regional shares that spend the budget."""
+        if len(stats.points) > self._drop_points:  # each of them brings its regions along in the plan
+            self._drop_points = len(stats.points)
+            self._rebuild(self._built_for)
         if budget.keep_fraction < 1.0:
             self._follow(budget.keep_fraction)
         points = {name: self._setting(name, point.protected_share, budget) for name, point in stats.points.items()}
@@ -176,8 +184,9 @@ class Sifter:
         fresh = beside_protected(budget.keep_fraction, protected_share)
         late = beside_protected(budget.late_keep_fraction, protected_share)
         # One raster serves both: regions are chosen for the rows that are in time.
-        chosen = best((one.built for one in self._on_plan), fresh, self.fairness)
-        laid_out = next(one for one in self._on_plan if one.built is chosen)
+        on_plan = self._on_plan  # `learn` may replace them meanwhile, from another thread
+        chosen = best((one.built for one in on_plan), fresh, self.fairness)
+        laid_out = next(one for one in on_plan if one.built is chosen)
         ratio = laid_out.passed[name].ratio if name in laid_out.passed else 1.0
         keep, late_keep = self._shares(chosen, fresh, ratio), self._shares(chosen, late, ratio)
         return RegionDrop(
@@ -204,7 +213,8 @@ class Sifter:
     def _fitting(self, built: Built, sample: Sample) -> tuple[Built, Raster]:
         """`built`, or the finest of its kind whose raster fits a plan, with that raster."""
         regions = built.partition.regions
-        while not _fits(raster := Raster.of(built.partition)):
+        room = _PLAN_BYTES / self._drop_points
+        while not _fits(raster := Raster.of(built.partition), built.partition.regions, room):
             regions = max(regions * 3 // 4, 1)
             built = candidates(self.queries, sample, regions=regions, partitioning=built.partitioning)[0]
         assert raster is not None
@@ -239,10 +249,12 @@ def fingerprint(space: Space) -> int:
     return zlib.crc32(repr(space.attributes).encode())
 
 
-def _fits(raster: Raster | None) -> bool:
+def _fits(raster: Raster | None, regions: int, room: float) -> bool:
     if raster is None or len(raster.cells) > PLAN_MOST_CELLS:
         return False
-    return all(zoomed_crowd(axis.cuts) <= ZOOMED_MOST_CUTS for axis in raster.axes)
+    numbers = [*(axis.cuts.tolist() for axis in raster.axes), raster.cells.tolist()]
+    filled = len(json.dumps(numbers, separators=(",", ":"))) + 2 * (regions + 1) * _SHARE_BYTES
+    return filled <= room and all(zoomed_crowd(axis.cuts) <= ZOOMED_MOST_CUTS for axis in raster.axes)
 
 
 def _corrected(expected: float, ratio: float) -> float:

@@ -31,7 +31,7 @@ def best(built: Iterable[Built], throttler: float, fairness: float) -> Built:
     [1]_ finds no partitioning that is best for all workloads, and leaves the choice open. Each is configured anyway in
     microseconds, and the model that configures it also says what to expect, so all four are built and compared. But the
     model is optimistic: it judges regions by the rows that they were cut from. Equi-depth cuts follow the clumps of a
-    sample most closely and so profit most, up to two points of QoS where there is nothing to gain at all; hence the margin.
+    sample most closely and so profit most, some points of QoS where there is nothing to gain at all; hence the margin.
     """
     expected = [(one.expected_qos(throttler, fairness), one) for one in built]
     most, chosen = max(expected, key=lambda known: known[0])

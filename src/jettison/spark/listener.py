@@ -19,8 +19,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from jettison.batch_report import BatchReport
 from jettison.concept.book import KeptGroups
-from jettison.pilot import BatchReport, Pilot
+from jettison.pilot import Pilot
 from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import RECENT_US
@@ -30,10 +31,11 @@ from jettison.stats import EventTimes
 class ProgressListener(StreamingQueryListener):
     """Feeds the events of one query run to its pilot; those of other queries are ignored.
 
-    Events that come before the run is known (`bind`) wait until it is.
+    Events that come before the run is known (`bind`) wait until it is. The end of the run goes to `on_end`, with the
+    error that ended it if there was one.
     """
 
-    def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], on_end: Callable[[], None]) -> None:
+    def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], on_end: Callable[[str | None], None]) -> None:
         super().__init__()
         self._pilot = pilot
         self._points = points
@@ -57,7 +59,7 @@ class ProgressListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch has ended."""
         progress = event.progress
-        self._dispatch(str(progress.runId), lambda: self._pilot.batch(report_of(progress, self._points)))
+        self._dispatch(str(progress.runId), lambda: self._tell(progress))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """The source had nothing to offer for a while."""
@@ -67,14 +69,17 @@ class ProgressListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query has ended, for whatever reason."""
         error = event.exception
-
-        def finish() -> None:
-            self._pilot.close(error=error)
-            self._on_end()
-
         # On a thread of its own: closing waits for the books, and other queries' events must not wait with it.
-        thread = threading.Thread(target=finish, name="jettison-close", daemon=True)
+        thread = threading.Thread(target=lambda: self._on_end(error), name="jettison-close", daemon=True)
         self._dispatch(str(event.runId), thread.start)
+
+    def _tell(self, progress: StreamingQueryProgress) -> None:
+        try:
+            report = report_of(progress, self._points)
+        except Exception as error:  # Spark would only log it, and `bind` would pass it on to the user
+            self._pilot.fault("report", f"batch {progress.batchId} cannot be read ({type(error).__name__}: {error})")
+        else:
+            self._pilot.batch(report)
 
     def _dispatch(self, run_id: str, action: Callable[[], None]) -> None:
         with self._lock:

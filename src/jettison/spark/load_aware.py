@@ -102,7 +102,14 @@ def load_aware(
         raise InvalidSetting(explain("`lookahead_rows` must be positive", str(lookahead_rows)))
     spark = SparkSession.getActiveSession()
     if spark is None or not hasattr(spark, "sparkContext"):
-        raise Unsupported("`load_aware` needs an active Spark session with a SparkContext, to collect what is learned.")
+        raise Unsupported(
+            explain(
+                "an active Spark session with a SparkContext, to collect what is learned",
+                "none" if spark is None else "Spark Connect",
+                where="load_aware",
+                hint="call it after `SparkSession.builder.getOrCreate()` on a session that is not Spark Connect",
+            )
+        )
     settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
     if shedder is not None:
         _refuse_fight(shedder.latency_bound_s, settings.bound_s)
@@ -112,7 +119,11 @@ def load_aware(
     home = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint) / "jettison"
     wrapped = LoadAware(spark, fn, settings, home, SharedHashes(*sketch, seed=HASH_SEED))
     if shedder is not None:
-        shedder.attach(wrapped)
+        try:
+            shedder.attach(wrapped)
+        except InvalidSetting:
+            wrapped.close()
+            raise
     return wrapped
 
 
@@ -210,7 +221,7 @@ class _Task:
         try:
             yield from shedder.run(self.fn, _checked(batches, self.settings))
         finally:
-            self.reports.add(report.of_batch(batch_id))
+            self.reports.add(report.of_batch(-1 if batch_id is None else batch_id))
 
 
 class _Reports(AccumulatorParam[TaskReport]):
@@ -257,11 +268,11 @@ def _costliest_before(folder: Folder) -> tuple[KeyCost, ...]:
         return ()
 
 
-def _batch_id() -> int:
-    """Micro-batch of the task that this runs in; -1 where Spark does not say, as in a query that is no stream."""
+def _batch_id() -> int | None:
+    """Micro-batch of the task that this runs in; `None` where Spark does not say, as in a query that is no stream."""
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_BATCH_ID)
-    return -1 if found is None else int(found)
+    return None if found is None else int(found)
 
 
 def _steady_clock() -> Any:

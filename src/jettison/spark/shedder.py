@@ -14,11 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison import plan_file
+from jettison.batch_report import BatchReport
 from jettison.control import ControlSettings, row_cap
 from jettison.durations import Duration, seconds
 from jettison.errors import InvalidInput, InvalidSetting, Unsupported, explain
 from jettison.ledger import Ledger
-from jettison.pilot import BatchReport, ExactCounts, Pilot
+from jettison.pilot import ExactCounts, Pilot
 from jettison.policies import Policy, UniformDrop
 from jettison.spark import validate
 from jettison.spark.channel import Channel
@@ -107,6 +108,22 @@ class Shedder:
 
     def attach(self, function: LoadAware) -> None:
         """Show a function under load-aware shedding in `status`, and close its books with the query's."""
+        if self._functions:
+            raise InvalidSetting(
+                explain(
+                    "one function under load-aware shedding a query",
+                    "a second one",
+                    hint="a checkpoint holds the costs of one; wrap the function that is dearest",
+                )
+            )
+        if self._dry_run:
+            raise InvalidSetting(
+                explain(
+                    "a query that drops rows, around a function under load-aware shedding",
+                    "dry_run=True",
+                    hint="a function cannot be tried out without dropping; leave `load_aware` out of the dry run",
+                )
+            )
         self._functions.append(function)
 
     def guard(
@@ -268,15 +285,16 @@ class Shedder:
         assert self._spark is not None
         streams = self._spark.streams
 
-        def ended() -> None:
-            streams.removeListener(listener)
-            for function in self._functions:
+        def ended(error: str | None) -> None:
+            for function in self._functions:  # before the pilot: once its books are closed, all are
                 function.close()
+            pilot.close(error=error)
+            streams.removeListener(listener)
 
         listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
-        pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
-        streams.addListener(listener)
         try:
+            pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
+            streams.addListener(listener)
             query = writer.option("checkpointLocation", self._checkpoint.uri).start()
         except BaseException:
             streams.removeListener(listener)

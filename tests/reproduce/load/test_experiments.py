@@ -59,6 +59,17 @@ def test_the_same_seed_gives_the_same_figures_and_another_one_others() -> None:
     assert first.table("x") == again.table("x") != other.table("x")
 
 
+def test_a_fall_counts_only_if_it_is_more_than_chance() -> None:
+    random = np.random.default_rng(1)
+    noise = random.normal(0.3, 0.03, size=(2, 400))
+    assert sensitivity._ratio_at_most(noise[0], noise[1], associations=100) > 1.0
+    assert sensitivity._ratio_at_most(0.9 * noise[0], noise[1], associations=100) < 1.0
+    # Orders of one association are not runs of their own: four times the same says no more than once.
+    assert sensitivity._ratio_at_most(np.repeat(noise[0][:100], 4), np.repeat(noise[1][:100], 4), 100) == pytest.approx(
+        sensitivity._ratio_at_most(noise[0][:100], noise[1][:100], 100)
+    )
+
+
 def test_streams_follow_their_settings() -> None:
     made = list(streams(dataclasses.replace(SMALL, under_provisioning=0.25), 2, 3, seed=1))
     assert len(made) == 6

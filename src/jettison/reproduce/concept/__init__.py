@@ -12,7 +12,7 @@ def run(settings: RunSettings) -> Report:
     """Run every experiment: those that need no engine first, then those on Spark."""
     results = run_all(quick=settings.quick, seed=settings.seed, say=settings.say)
     config = {"seed": settings.seed, "quick": settings.quick, "batches_per_window": 60}
-    command = f"jettison reproduce concept{' --quick' if settings.quick else ''} --seed {settings.seed}"
+    command = settings.command("concept")
     title = "Concept-driven load shedding: what holds"
     # Only here: the other modules of this package can be read and tested without Spark.
     from jettison.reproduce.concept.on_spark import run_spark

@@ -42,5 +42,5 @@ def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
         save(claims, settings.out / "claims.json")  # what is known so far, should the run be cut short
         held = sum(claim.holds for claim in judged)
         settings.say(f"{name}: {held} of {len(judged)} claims hold, {time.monotonic() - started:.0f} s")
-    command = f"jettison reproduce load{' --quick' if settings.quick else ''} --seed {settings.seed}"
+    command = settings.command("load")
     return Report("load", "Load-aware shedding", command, sections, claims)

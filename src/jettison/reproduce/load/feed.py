@@ -17,7 +17,8 @@ from jettison.sim.load.workload import IntArray
 
 SCHEMA = "row LONG, key LONG, cost_us LONG, at TIMESTAMP"
 RESULT = "row LONG, started DOUBLE"
-_TICK_S = 0.1
+TICK_S = 0.1
+"""Between two files."""
 _WARM_UP_FILES = 8
 
 
@@ -96,4 +97,4 @@ class Feed:
             if last > first:
                 self.land(first, last, number)
                 first, number = last, number + 1
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jettison.costs.sketch import CostSketch
+import numpy as np
+
+from jettison.costs.sketch import CostSketch, FloatArray
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.load.plots import sweep_plot
 from jettison.reproduce.load.sweep import (
@@ -54,7 +56,8 @@ class Experiment:
 
 def _input_throughput() -> list[Point]:
     return [
-        Point(x, StreamSettings(under_provisioning=x), BOUND_MS, all_algorithms(BOUND_MS, x))
+        # Straw-Man at 90 % is near its bar, and its runs differ much: more of them, lest the verdict hang on the seed.
+        Point(x, StreamSettings(under_provisioning=x), BOUND_MS, all_algorithms(BOUND_MS, x), 5 if x == 0.9 else 1)
         for x in UNDER_PROVISIONING
     ]
 
@@ -142,7 +145,7 @@ def _skews() -> list[Point]:
 
 def _skew_claims(sweep: Sweep, runs: Runs) -> list[Claim]:
     config = runs.config
-    las_drops = [one.drop_share for one in sweep.of(LAS)]
+    las_drops = sweep.at(3.0, LAS).drops, sweep.at(0.0, LAS).drops
     spans = [one.span_ms for one in sweep.of(STRAW_MAN)]
     return [
         Claim("fig7-baselines", "Straw-Man and Base Line are bad for every distribution: least mean wait / bound",
@@ -153,14 +156,21 @@ def _skew_claims(sweep: Sweep, runs: Runs) -> list[Claim]:
               "", sweep.at(0.0, LAS).over_bound, at_most=1.75, config=config),
         Claim("fig7-las-skewed", "LAS improves with skew, at or under the bound from Zipf-1.5 on: largest mean wait / bound",
               "improves", sweep.worst(LAS, lambda x: x >= 1.5), at_most=1.0, config=config),
-        Claim("fig7-las-drops", "LAS's shedding ratio falls with skew: drops at Zipf-3.0 over uniform",
-              "decreases", las_drops[-1] / las_drops[0], at_most=1.0, config=config),
+        Claim("fig7-las-drops", "LAS's shedding ratio falls with skew: drops at Zipf-3.0 over uniform, upper end",
+              "decreases", _ratio_at_most(*las_drops, runs.associations), at_most=1.0, config=config),
         Claim("fig7-ours", "ours holds 1.05 bounds for every distribution: largest mean wait / bound",
               "", sweep.worst(OURS), at_most=1.05, config=config),
         Claim("fig7-ours-drops", "ours drops fewer rows than Full Knowledge for every distribution: least share saved",
               "optimal (theorem 4.1)", min(1.0 - one.drop_share / sweep.at(one.x, FULL_KNOWLEDGE).drop_share
                                            for one in sweep.of(OURS)), at_least=0.0, config=config),
     ]  # fmt: skip
+
+
+def _ratio_at_most(over: FloatArray, under: FloatArray, associations: int) -> float:
+    """Ratio of two means and three standard errors on top: below 1 only if there is more to it than chance."""
+    means = [values.reshape(associations, -1).mean(axis=1) for values in (over, under)]
+    ratio = means[0].mean() / means[1].mean()
+    return float(ratio * (1.0 + 3.0 * np.sqrt(sum((one.std() / one.mean()) ** 2 / len(one) for one in means))))
 
 
 def _epsilons() -> list[Point]:

@@ -45,12 +45,16 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of the parameter: the streams, the bound and the algorithms that it stands for."""
+    """One value of the parameter: the streams, the bound and the algorithms that it stands for.
+
+    `least_orders` asks for more orders of the rows than a quick look takes, where a figure is near its bar.
+    """
 
     x: float
     stream: StreamSettings
     bound_ms: float
     algorithms: Mapping[str, Algorithm]
+    least_orders: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +137,12 @@ def run_sweep(points: Sequence[Point], runs: Runs) -> Sweep:
 
 def _measure(point: Point, runs: Runs) -> Iterator[Measured]:
     """The same streams for all algorithms."""
+    several = max(runs.orders, point.least_orders)
 
     def of_association(association: int) -> list[tuple[tuple[float, float], ...]]:
         return [
             tuple(_figures(algorithm(stream, hash_seed)) for algorithm in point.algorithms.values())
-            for hash_seed, stream in orders(point.stream, association, runs.orders, runs.seed)
+            for hash_seed, stream in orders(point.stream, association, several, runs.seed)
         ]
 
     by_run = [figures for several in side_by_side(of_association, range(runs.associations)) for figures in several]

@@ -44,7 +44,7 @@ def run(settings: RunSettings) -> Report:
     return Report(
         paper="sifter",
         title="Compact shedding filters (ICDE 2007), reproduced",
-        command=f"jettison reproduce sifter{' --quick' if settings.quick else ''} --seed {settings.seed}",
+        command=settings.command("sifter"),
         sections=[
             *partitionings.sections(sweeps, "Figure 4: partitionings under skew, normals free"),
             *partitionings.sections(

@@ -109,7 +109,7 @@ def make_case(seed: int) -> Case:
 def long_case(seed: int, keep: float, max_gap: int) -> Case:
     """Well over a thousand tumbling windows, decided plan by plan under a load that does not change."""
     grid = Grid(100 * MS, 100 * MS)
-    return Case(seed, (grid,), max_gap, 1, 0, "runs", batches=8, rows_per_batch=600, span_ms=160_000, keep=keep)
+    return Case(seed, (grid,), max_gap, 1, 0, "runs", rows_per_batch=800, span_ms=160_000, keep=keep)
 
 
 def land(case: Case, folder: Path) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import jettison as jt
+from jettison import plan_file
 from jettison.bench.streams import Variant, run_once, to_end
 from jettison.plan import DropPlan
 from jettison.policies.window_drop import WindowDrop
@@ -106,7 +107,7 @@ def cpu_s(spark: SparkSession, folder: Path, variant: Variant, repetitions: int 
     return statistics.median(run_once(spark, folder / "run", variant).cpu_s for _ in range(repetitions))
 
 
-def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop | None) -> Variant:
+def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: FixedDrop | None) -> Variant:
     """A query in append mode over all there is; `policy` None leaves Jettison out altogether."""
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
@@ -117,8 +118,11 @@ def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: WindowDrop
     return variant
 
 
-def _shedder(folder: Path, policy: WindowDrop) -> jt.Shedder:
-    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=1 << 17)
+def _shedder(folder: Path, policy: FixedDrop) -> jt.Shedder:
+    # Thousands of windows marked at once need more room than plans for a few batches, which are the rule.
+    many = policy.share > 0.0 and policy.tuples * TUPLE_US / policy.fan.length > horizon.MOST_MARKS
+    size = 1 << 17 if many else plan_file.DEFAULT_SIZE
+    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy, plan_size=size)
 
 
 def guarded(shedder: jt.Shedder | None, rows: DataFrame) -> DataFrame:

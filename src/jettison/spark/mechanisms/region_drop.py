@@ -8,6 +8,7 @@ restart.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -22,11 +23,6 @@ from jettison.spark.mechanisms.base import Mechanism, Sampling
 from jettison.spark.mechanisms.random_drop import threshold, weight
 
 _CODE, _OFFSET, _ENTRY, _CELL, _TABLE = "jt_code", "jt_offset", "jt_entry", "jt_cell", "jt_table"
-
-# The table of a plan: a few numbers for each attribute, the buckets of each, and the threshold of every cell. All are
-# 64-bit numbers in one array, because to get an array out of the plan makes a new object each time.
-_ORIGIN, _SHIFT, _MASK, _STRIDE = range(4)
-_NUMBERS = 4
 
 # Bucket 0 lies before the first inner cut, the last one behind the buckets of all inner cuts.
 _LAST = ZOOMED_BUCKETS + 1
@@ -73,13 +69,20 @@ class RegionMechanism(Mechanism):
             self._by_cell(setting["cells"], setting["keep"]),
             self._by_cell(setting["cells"], F.coalesce(setting["late_keep"], setting["keep"])),
         )
-        table = F.concat(_lookup(setting["cuts"], self._first_cell), F.transform(by_cell, threshold))
+        zooms = [_Zoom.of(setting["cuts"], axis, self._space.dimensions) for axis in self._axes]
+        buckets = [zoom.entries(first_place=0 if axis else self._first_cell) for axis, zoom in enumerate(zooms)]
+        # One array for all, because to get an array out of the plan makes a new object each time.
+        table = F.concat(*buckets, F.transform(by_cell, threshold))
         return {
             "everything": everything,
             "late_before_us": now_us - (setting["late_after_s"] * 1e6).cast("bigint"),
             "late_cells": F.size(setting["cells"]).cast("bigint"),
             "table": F.when(~everything, table),
             "weight": F.when(~everything, F.transform(by_cell, weight)),
+            **{f"origin{axis}": zoom.origin.cast("bigint") for axis, zoom in enumerate(zooms)},
+            **{f"shift{axis}": zoom.shift for axis, zoom in enumerate(zooms)},
+            **{f"mask{axis}": zoom.mask.cast("bigint") for axis, zoom in enumerate(zooms)},
+            **{f"stride{axis}": zoom.stride.cast("bigint") for axis, zoom in enumerate(zooms)},
         }
 
     def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
@@ -91,11 +94,11 @@ class RegionMechanism(Mechanism):
         codes = {f"{_CODE}{axis}": unclipped_code(rows, self._space.attributes[axis]) for axis in self._axes}
         within = reduce(lambda one, other: one & other, [has_code(F.col(name)) for name in codes])
         offsets = {
-            f"{_OFFSET}{axis}": F.when(within, F.col(f"{_CODE}{axis}") - _number(axis, _ORIGIN)) for axis in self._axes
+            f"{_OFFSET}{axis}": F.when(within, F.col(f"{_CODE}{axis}") - plan[f"origin{axis}"]) for axis in self._axes
         }
-        entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), self._bucket(axis)) for axis in self._axes}
-        place = reduce(lambda one, other: one + other, [_place(axis) for axis in self._axes])
-        cell = F.coalesce(place, F.lit(self._first_cell).cast("bigint"))
+        entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), _bucket_of_row(axis, plan)) for axis in self._axes}
+        place = reduce(lambda one, other: one + other, [_place_of_row(axis, plan) for axis in self._axes])
+        cell = F.when(F.col(f"{_OFFSET}0").isNotNull(), place).otherwise(F.lit(self._first_cell).cast("bigint"))
         return [codes | {_TABLE: plan["table"]}, offsets, entries, {_CELL: cell}]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
@@ -127,82 +130,71 @@ class RegionMechanism(Mechanism):
     @property
     def _first_cell(self) -> int:
         """Where the thresholds begin in the table."""
-        return self._space.dimensions * (_NUMBERS + _BUCKETS)
+        return self._space.dimensions * _BUCKETS
 
     def _by_cell(self, cells: Column, of_region: Column) -> Column:
         """Share kept of each cell: never null, so that a row need not look, and never less than the sample."""
         least = F.lit(1.0 / self._sample_every if self._sample_every else 0.0)
         return F.transform(cells, lambda region: F.greatest(F.coalesce(F.get(of_region, region), F.lit(1.0)), least))
 
-    def _bucket(self, axis: int) -> Column:
-        """Where the entry of the row's bucket stands in the table."""
-        first = self._space.dimensions * _NUMBERS + axis * _BUCKETS
-        shift = _number(axis, _SHIFT).cast("int")
-        zoomed = F.call_function("shiftright", F.col(f"{_OFFSET}{axis}"), shift) + (first + 1)
-        lowest, highest = (F.lit(end).cast("bigint") for end in (first, first + _LAST))
-        return F.least(F.greatest(zoomed, lowest), highest)
 
+@dataclass(frozen=True)
+class _Zoom:
+    """How the codes of an attribute become buckets, and how far its neighbours lie apart in the raster.
 
-def _lookup(cuts: Column, first_cell: int) -> Column:
-    """What leads from codes to cells: the numbers of all attributes, then their buckets.
+    Buckets divide the range between the first and the last inner cut: where all rows crowd in a corner of the domain,
+    so do the cuts, and buckets of the whole domain would not part them.
 
-    Bound to a variable step by step, because every mention of an expression is planned anew in every micro-batch.
+    Parameters
+    ----------
+    cuts
+        All cuts, the domain's edges first and last.
+    origin
+        Code at which bucket 1 begins: the first inner cut, or the upper edge where there is none.
+    shift
+        A bucket holds `2**shift` codes.
+    stride
+        Distance in the raster between neighbours along the attribute.
     """
-    return _let(
-        F.transform(cuts, lambda mine, axis: _zoom(mine, _stride(cuts, axis), F.when(axis == 0, first_cell))),
-        lambda zooms: F.concat(
-            F.flatten(F.transform(zooms, lambda zoom: zoom["numbers"])), F.flatten(F.transform(zooms, _entries))
-        ),
-    )
+
+    cuts: Column
+    origin: Column
+    shift: Column
+    stride: Column
+
+    @classmethod
+    def of(cls, cuts: Column, axis: int, dimensions: int) -> _Zoom:
+        mine = F.get(cuts, F.lit(axis))
+        origin = F.get(mine, F.lit(1))
+        span = F.greatest(F.get(mine, F.size(mine) - 2) - origin, F.lit(0))
+        # The digits of the span in base two: exact, where a logarithm might be off by one.
+        shift = F.greatest(F.length(F.bin(span)) - ZOOMED_BITS, F.lit(0))
+        stride = F.lit(1)
+        for other in range(axis + 1, dimensions):
+            stride = stride * (F.size(F.get(cuts, F.lit(other))) + 1)
+        return cls(mine, origin, shift, stride)
+
+    @property
+    def mask(self) -> Column:
+        """The bits of a code's distance from the origin that say where in its bucket it lies."""
+        return F.call_function("shiftleft", F.lit(1), self.shift) - 1
+
+    def entries(self, *, first_place: int) -> Column:
+        """What a row needs of each bucket, as one number: see `_PLACE_BITS`."""
+        known = {"origin": self.origin, "shift": self.shift, "mask": self.mask, "stride": self.stride}
+        inner = F.slice(self.cuts, F.lit(2), F.size(self.cuts) - 2)
+        # Bound to a variable, because every mention of an expression is planned anew in every micro-batch.
+        return _let(
+            F.struct(inner.alias("inner"), *[column.alias(name) for name, column in known.items()]),
+            lambda zoom: _entries(zoom, first_place),
+        )
 
 
 def _let(value: Column, body: Callable[[Column], Column]) -> Column:
     return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
-def _stride(cuts: Column, axis: Column) -> Column:
-    """Distance in the raster between neighbours along an attribute: the cells of all later ones."""
-    later = F.slice(cuts, axis + 2, F.size(cuts))
-    return F.aggregate(later, F.lit(1), lambda product, one: product * (F.size(one) + 1))
-
-
-def _zoom(cuts: Column, stride: Column, first_place: Column) -> Column:
-    """How the codes of an attribute become buckets: they divide the range between the first and the last inner cut.
-
-    Where all rows crowd in a corner of the domain, so do the cuts, and buckets of the whole domain would not part them.
-    """
-
-    def of_inner(inner: Column) -> Column:
-        origin = F.coalesce(F.get(inner, F.lit(0)), F.lit(1))
-        span = F.coalesce(F.get(inner, F.size(inner) - 1), F.lit(1)) - origin
-        # The digits of the span in base two: exact, where a logarithm might be off by one.
-        shift = F.greatest(F.length(F.bin(span)) - ZOOMED_BITS, F.lit(0))
-        return _let(
-            F.struct(origin.alias("origin"), shift.alias("shift"), stride.alias("stride")),
-            lambda one: F.struct(
-                inner.alias("inner"),
-                F.coalesce(first_place, F.lit(0)).alias("first_place"),
-                one["origin"].alias("origin"),
-                one["shift"].alias("shift"),
-                one["stride"].alias("stride"),
-                _mask(one["shift"]).alias("mask"),
-                F.transform(
-                    F.array(one["origin"], one["shift"], _mask(one["shift"]), one["stride"]),
-                    lambda number: F.coalesce(number.cast("bigint"), F.lit(0).cast("bigint")),
-                ).alias("numbers"),
-            ),
-        )
-
-    return _let(F.slice(cuts, F.lit(2), F.size(cuts) - 2), of_inner)
-
-
-def _mask(shift: Column) -> Column:
-    """The bits of a code's distance from the origin that say where in its bucket it lies."""
-    return F.call_function("shiftleft", F.lit(1), shift) - 1
-
-
-def _entries(zoom: Column) -> Column:
-    """What a row needs of each bucket of an attribute, as one number: see `_PLACE_BITS`."""
+def _entries(zoom: Column, first_place: int) -> Column:
     inner = zoom["inner"]
 
     def bucket_of(cut: Column) -> Column:
@@ -221,7 +213,7 @@ def _entries(zoom: Column) -> Column:
         return F.when(bucket_of(cut) == bucket, distance).otherwise(_NO_CUT).cast("bigint")
 
     def entry(before: Column, bucket: Column) -> Column:
-        place = ((before + 1) * zoom["stride"] + zoom["first_place"]).cast("bigint")
+        place = ((before + 1) * zoom["stride"] + first_place).cast("bigint")
         cuts = [F.shiftleft(cut_in_bucket(before + k, bucket), _PLACE_BITS + k * _CUT_BITS) for k in range(3)]
         return F.coalesce(reduce(lambda one, other: one.bitwiseOR(other), cuts, place), F.lit(0).cast("bigint"))
 
@@ -229,15 +221,19 @@ def _entries(zoom: Column) -> Column:
     return F.transform(before, entry)
 
 
-def _number(axis: int, which: int) -> Column:
-    return F.get(F.col(_TABLE), F.lit(axis * _NUMBERS + which))
+def _bucket_of_row(axis: int, plan: Column) -> Column:
+    """Where the entry of the row's bucket stands in the table."""
+    first = axis * _BUCKETS
+    zoomed = F.call_function("shiftright", F.col(f"{_OFFSET}{axis}"), plan[f"shift{axis}"]) + (first + 1)
+    lowest, highest = (F.lit(end).cast("bigint") for end in (first, first + _LAST))
+    return F.least(F.greatest(zoomed, lowest), highest)
 
 
-def _place(axis: int) -> Column:
+def _place_of_row(axis: int, plan: Column) -> Column:
     """Place of a row among the cuts of an attribute, times its stride in the raster."""
-    entry, stride = F.col(f"{_ENTRY}{axis}"), _number(axis, _STRIDE)
+    entry, stride = F.col(f"{_ENTRY}{axis}"), plan[f"stride{axis}"]
     place = entry.bitwiseAND(F.lit((1 << _PLACE_BITS) - 1).cast("bigint"))
-    distance = F.col(f"{_OFFSET}{axis}").bitwiseAND(_number(axis, _MASK))
+    distance = F.col(f"{_OFFSET}{axis}").bitwiseAND(plan[f"mask{axis}"])
     # Most buckets hold no cut: the first comparison then settles it.
     return (
         F.when(distance < _cut(entry, 0), place)
