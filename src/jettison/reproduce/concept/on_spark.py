@@ -38,11 +38,12 @@ def run_spark(settings: RunSettings) -> tuple[list[Claim], list[Section]]:
 def drift(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
     """New groups, vanishing ones, and the heaviest turning into the rarest, from window to window."""
     outcomes: dict[tuple[bool, int], LiveOutcome] = {}
+    windows, batches = (2, 5) if settings.quick else (3, 8)
     for exact_counts in (False, True):
         for number in range(1 if settings.quick else 4):
-            case = DriftCase(settings.seed * 100 + number, exact_counts=exact_counts)
+            case = DriftCase(settings.seed * 100 + number, windows, batches, exact_counts=exact_counts)
             outcomes[exact_counts, number] = run_case(spark, case, folder / f"{exact_counts}{number}")
-    config = {"runs": len(outcomes), "windows": 3, "batches_per_window": 8, "groups_per_window": 60}
+    config = {"runs": len(outcomes), "windows": windows, "batches_per_window": batches, "groups_per_window": 60}
     missing = sum(len(outcome.missing) for outcome in outcomes.values())
     wrong = sum(len(outcome.miscounted) for (exact, _), outcome in outcomes.items() if exact)
     text, of_counts = (
