@@ -13,6 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from window_streams import Seconds
 
+collect_ignore = ["driver.py", "window_driver.py", "driver_session.py"]
+"""Programs that tests start in processes of their own, with this folder on their path."""
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

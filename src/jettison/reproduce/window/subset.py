@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ _CHEAP = {
     # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
+_REPORT_S = 10.0
 _SCHEMA = "g string, value long, at timestamp"
 _BUDGETS = (1.0, 0.7, 0.4, 0.1, 0.0)
 
@@ -84,12 +86,20 @@ def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
         for row in answers.collect():
             side = outcome.plain if row.side == "plain" else outcome.shed
             side.append((row.start, row.g, row.n, row.total, row.digest))
+        _await_reports(shedder, batch)
 
     query = shedder.start(both.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True))
     query.awaitTermination()
     shedder.await_books()
     _read_ledger(shedder.ledger, outcome)
     return outcome
+
+
+def _await_reports(shedder: jt.Shedder, batches: int) -> None:
+    """Wait until so many batches are on record: batches this small outrun their reports, and so every plan."""
+    until = time.monotonic() + _REPORT_S
+    while shedder.status().batches < batches and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 def _run_and_clear(spark: SparkSession, case: Case, folder: Path) -> Outcome:
