@@ -13,7 +13,7 @@ import pytest
 import jettison as jt
 from driver_process import kill_when, start_driver
 
-FILES, ROWS_PER_FILE, SECONDS_PER_FILE = 14, 2_000, 10
+FILES, ROWS_PER_FILE, SECONDS_PER_FILE = 9, 2_000, 10
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
