@@ -24,8 +24,8 @@ class GroupBooks:
     """
 
     def __init__(self, policy: Policy, points: tuple[str, ...]) -> None:
-        counts = isinstance(policy, CountsGroups)
-        self._books: dict[str, PaneBook] = {name: policy.book() for name in points} if counts else {}  # type: ignore[attr-defined]
+        books = {name: policy.book() for name in points} if isinstance(policy, CountsGroups) else {}
+        self._books: dict[str, PaneBook] = books
         self._variation: dict[str, float] = {}
         self._closed: list[tuple[str, ClosedPane]] = []
 

@@ -21,6 +21,11 @@ _PYARROW_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss", "abfs": "abfs"}
 _OBJECT_STORES = ("s3", "gcs", "gs", "abfs", "abfss", "py")
 
 
+def home(checkpoint: str | Path) -> Folder:
+    """Where everything of Jettison's lies beside a query's checkpoint."""
+    return Folder(checkpoint) / "jettison"
+
+
 class Folder:
     """A folder named by a path or URI.
 

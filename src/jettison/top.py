@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from jettison import storage
 from jettison.costs.status import STATUS_FILE, CostStatus
 from jettison.ledger import Ledger
 from jettison.storage import Folder
@@ -23,7 +24,7 @@ _KEYS_SHOWN = 10
 
 def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) -> None:
     """Print the panel once, or keep it up to date every so many seconds until interrupted."""
-    home = Folder(checkpoint) / "jettison"
+    home = storage.home(checkpoint)
     if every_s is None:
         console.print(panel(home))
         return

@@ -20,7 +20,7 @@ def test_the_newest_rows_are_remembered_and_a_batch_is_taken_in_once():
     assert newest.new == 4
     rows = newest.take().ravel().tolist()
     assert rows[-4:] == [20, 21, 22, 23]
-    assert len(rows) == len(set(rows)) == len(newest) == 10
+    assert len(rows) == len(set(rows)) == newest.capacity == 10
     assert newest.new == 0
 
 

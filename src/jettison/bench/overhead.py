@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -77,14 +78,14 @@ def dropped_row(spark: SparkSession, folder: Path, repetitions: int) -> list[Res
         (dropped - own) / (kept - own)
         for own, dropped, kept in zip(per_row["source"], per_row["dropped"], per_row["kept"], strict=True)
     ]
-    middle = {name: sorted(values)[len(values) // 2] for name, values in per_row.items()}
+    middle = {name: statistics.median(values) for name, values in per_row.items()}
     return [
         Result(
             "dropped row over kept row, task CPU",
             value=middle["dropped"],
             unit="ns/row",
             baseline=middle["kept"],
-            ratio=sorted(ratios)[len(ratios) // 2],
+            ratio=statistics.median(ratios),
             at_most=0.15,
             config={"source_ns_per_row": middle["source"], "ratio": "source's cost subtracted from both sides"},
         )
@@ -101,11 +102,11 @@ def plan_read(spark: SparkSession, folder: Path, repetitions: int) -> list[Resul
         "guard": streams.guarded(source, lambda guarded: guarded.select("value"), id=["partition", "offset"]),
     }
     costs = streams.alternate(spark, folder, variants, repetitions, skip_batches=skipped)
-    added = sorted(1e3 * (a.batch_s - b.batch_s) for a, b in zip(costs["guard"], costs["plain"], strict=True))
+    added = [1e3 * (a.batch_s - b.batch_s) for a, b in zip(costs["guard"], costs["plain"], strict=True)]
     return [
         Result(
             "plan read per batch",
-            value=added[len(added) // 2],
+            value=statistics.median(added),
             unit="ms",
             baseline=1e3 * streams.median(costs["plain"], lambda cost: cost.batch_s),
             at_most=60.0,

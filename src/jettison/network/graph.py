@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -83,6 +83,10 @@ class Box:
     weighted: bool = False
     bounds: bool = True
     monotone: bool = True
+
+    def with_selectivity(self, measured: float) -> Box:
+        """The same box with a measured selectivity. Filters and unions add no row, whatever noise says."""
+        return replace(self, selectivity=min(measured, 1.0) if self.kind in ("filter", "union") else measured)
 
 
 @dataclass(frozen=True, slots=True)

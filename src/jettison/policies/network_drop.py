@@ -152,9 +152,7 @@ class NetworkDrop:
 
 
 def _with_selectivity(graph: QueryGraph, name: str, selectivity: float) -> QueryGraph:
-    box = graph.boxes[name]
-    most = 1.0 if box.kind in ("filter", "union") else selectivity
-    boxes = {**graph.boxes, name: replace(box, selectivity=min(selectivity, most))}
+    boxes = {**graph.boxes, name: graph.boxes[name].with_selectivity(selectivity)}
     return QueryGraph(
         graph.inputs.values(), boxes.values(), graph.outputs.values(), integral_values=graph.integral_values
     )

@@ -165,9 +165,9 @@ class Sifter:
     def _follow(self, throttler: float) -> None:
         """Rebuild the regions if the throttler has drifted, or if the stream has moved away from under them."""
         drifted = self._built_for is None or abs(throttler - self._built_for) > self._drift
-        if drifted and self._newest.new >= len(self._newest) * _NEW_ON_DRIFT:
+        if drifted and self._newest.new >= self._newest.capacity * _NEW_ON_DRIFT:
             self._rebuild(throttler)
-        elif self._newest.new >= len(self._newest):
+        elif self._newest.new >= self._newest.capacity:
             codes = self.queries.space.codes(self._newest.take())
             if any(one.moved(codes) for one in self._on_plan):
                 self._rebuild(throttler)

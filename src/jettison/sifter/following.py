@@ -49,7 +49,9 @@ class NewestRows:
         self.new = 0
         return self._rows
 
-    def __len__(self) -> int:
+    @property
+    def capacity(self) -> int:
+        """How many rows are remembered at most."""
         return self._most
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from jettison import estimate
 from jettison.estimate import Estimate, Estimator, Moments, Weights
+from jettison.spark.let import let
 
 EXACT = "exact"
 BOUNDED = "bounded"
@@ -174,16 +175,15 @@ def _answer(estimator: Estimator, weights: Weights, moments: Moments, z: float) 
 
     def answer(of_weights: Weights, of_moments: Moments) -> Column:
         numbers = estimator.core(ops, of_weights, of_moments, z)
-        return _let((numbers,), lambda core: _struct(estimator.bounds(ops, core), core.kept))
+        return _named((numbers,), lambda core: _struct(estimator.bounds(ops, core), core.kept))
 
-    return _let((weights, moments), answer)
+    return _named((weights, moments), answer)
 
 
-def _let(parts: tuple[Any, ...], body: Callable[..., Column]) -> Column:
+def _named(parts: tuple[Any, ...], body: Callable[..., Column]) -> Column:
     """Apply `body` to the same dataclasses with every column replaced by a name for it.
 
-    Columns are trees: a formula that uses a sum ten times holds it ten times, and Spark would take seconds to plan the
-    query. A lambda over an array of one struct gives the columns names.
+    Without names, formulas that use their sums ten times would take Spark seconds to plan.
     """
     columns = {field.name: getattr(part, field.name) for part in parts for field in fields(part)}
     named = {name: _column(column).alias(name) for name, column in columns.items() if column is not None}
@@ -192,7 +192,7 @@ def _let(parts: tuple[Any, ...], body: Callable[..., Column]) -> Column:
         names = {name: known[name] if name in named else None for name in columns}
         return body(*(type(part)(**{field.name: names[field.name] for field in fields(part)}) for part in parts))
 
-    return F.transform(F.array(F.struct(*named.values())), apply)[0]
+    return let(F.struct(*named.values()), apply)
 
 
 def _struct(answer: Estimate, kept: Column) -> Column:

@@ -69,3 +69,18 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     """A uniform 64-bit number that depends on the row's identity alone."""
     # The salt makes the decisions of two drop points on the same identity independent.
     return F.xxhash64(F.lit(zlib.crc32(point.name.encode())), *[rows[column] for column in point.id])
+
+
+def late_before_us(setting: Column, now_us: Column) -> Column:
+    """The arrival before which a row is late, from a setting with `late_after_s` and the batch's time."""
+    return now_us - (setting["late_after_s"] * 1e6).cast("bigint")
+
+
+def is_late(rows: DataFrame, arrival: str, plan: Column) -> Column:
+    """Whether a row arrived before the plan's `late_before_us`."""
+    return arrived_us(rows[arrival]) < plan["late_before_us"]
+
+
+def arrived_us(arrival: Column) -> Column:
+    """A row's arrival in microseconds, whatever kind of timestamp it comes as."""
+    return F.unix_micros(arrival.cast("timestamp"))

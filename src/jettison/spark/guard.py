@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark import validate
-from jettison.spark.drop_point import DropPoint, mark_number
+from jettison.spark.drop_point import DropPoint, arrived_us, mark_number
 from jettison.spark.mechanisms import Mechanism
 
 WEIGHT = "jt_weight"
@@ -129,13 +129,9 @@ def _marked_kept(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:
 
 
 def _recent(arrival: str, rows: Column) -> Column:
-    return F.when(_micros(arrival) >= F.col(PLAN)["now_us"] - RECENT_US, rows)
+    return F.when(arrived_us(F.col(arrival)) >= F.col(PLAN)["now_us"] - RECENT_US, rows)
 
 
 def _arrivals(arrival: str) -> list[Column]:
-    micros = _micros(arrival)
+    micros = arrived_us(F.col(arrival))
     return [F.min(micros).alias("oldest_us"), F.max(micros).alias("newest_us")]
-
-
-def _micros(arrival: str) -> Column:
-    return F.unix_micros(F.col(arrival).cast("timestamp"))

@@ -15,6 +15,7 @@ from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
+from jettison import storage
 from jettison.costs.accounts import FunctionAccounts
 from jettison.costs.batches import Batches
 from jettison.costs.book import CostBook
@@ -116,7 +117,7 @@ def load_aware(
         if checkpoint is not None:
             raise InvalidSetting("`checkpoint` is the shedder's own. Hint: pass `shedder` alone.")
         checkpoint = shedder.checkpoint
-    home = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint) / "jettison"
+    home = storage.home(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
     wrapped = LoadAware(spark, fn, settings, home, SharedHashes(*sketch, seed=HASH_SEED))
     if shedder is not None:
         try:
@@ -244,7 +245,7 @@ def write_costs(folder: Folder, book: CostBook, bound_s: float, keep_fraction: f
 
 def costs_folder(checkpoint: str | Path) -> Folder:
     """Where the plan of a checkpoint's `load_aware` lies."""
-    return Folder(checkpoint) / "jettison" / "costs"
+    return storage.home(checkpoint) / "costs"
 
 
 def _restored(folder: Folder, hashes: SharedHashes) -> CostBook:

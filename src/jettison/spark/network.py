@@ -207,9 +207,7 @@ class Network:
     def update(self, statistics: Mapping[str, tuple[float, float]]) -> None:
         """Set cost and selectivity by name of the box, as `jettison.spark.calibrate.calibrate` measures them."""
         for name, (cost, selectivity) in statistics.items():
-            box = self._boxes[name]
-            most = 1.0 if box.kind in ("filter", "union") else selectivity
-            self._boxes[name] = replace(box, cost=cost, selectivity=min(selectivity, most))
+            self._boxes[name] = replace(self._boxes[name].with_selectivity(selectivity), cost=cost)
 
     def calibrate(self, sample: Mapping[str, DataFrame], *, repetitions: int = 5) -> dict[str, BoxCost]:
         """Measure every box over a batch sample of each input and plan with the results; see `calibrate.calibrate`."""

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from jettison import plan_file
+from jettison import plan_file, storage
 from jettison.batch_report import BatchReport
 from jettison.control import ControlSettings, row_cap
 from jettison.durations import Duration, seconds
@@ -88,7 +88,7 @@ class Shedder:
             raise InvalidSetting(explain("`accounting` must be 'auto', 'metrics' or 'observe'", repr(accounting)))
         self._settings = _control_settings(self.latency_bound_s, control or {})
         self._checkpoint = Folder(checkpoint)
-        self._folder = self._checkpoint / "jettison"
+        self._folder = storage.home(checkpoint)
         self._dry_run = dry_run
         self._accounting = accounting
         self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=plan_size)

@@ -7,8 +7,6 @@ few array reads, however many groups are named, and a new plan needs no restart 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
@@ -19,7 +17,8 @@ from jettison.errors import InvalidSetting, explain
 from jettison.policies.concept_drop import ConceptDrop
 from jettison.policies.join_drop import JoinDrop
 from jettison.spark import validate
-from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
+from jettison.spark.let import let
 from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import threshold, weight
 from jettison.spark.mechanisms.window_marks import floor_divided
@@ -82,8 +81,8 @@ class GroupMechanism(Mechanism):
         named = _named(setting, self._pane_us)
         panes = F.transform(setting["starts_us"], lambda start: floor_divided(start, self._pane_us))
         return {
-            "late_before_us": now_us - (setting["late_after_s"] * 1e6).cast("bigint"),
-            "table": _let(named, lambda entries: _table(entries, setting, panes)),
+            "late_before_us": late_before_us(setting, now_us),
+            "table": let(named, lambda entries: _table(entries, setting, panes)),
         }
 
     def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
@@ -106,7 +105,7 @@ class GroupMechanism(Mechanism):
         """Compare the row's hash with the threshold of its group and pane."""
         table, slot = plan["table"], F.col(SLOT)
         if point.arrival:
-            late = F.unix_micros(rows[point.arrival].cast("timestamp")) < plan["late_before_us"]
+            late = is_late(rows, point.arrival, plan)
             slot = slot + F.when(late, table["late"]).otherwise(F.lit(0))
         keep = table["everything"] | (self._hash(rows, point, table) <= F.get(F.col(_THRESHOLDS), slot))
         return keep, F.when(~table["everything"], F.get(table["weights"], slot))
@@ -182,7 +181,7 @@ def _table(entries: Column, setting: Column, panes: Column) -> Column:
             _bucket_starts(entries, bits).alias("starts"),
         )
 
-    return _let(F.concat(in_time, F.transform(in_time, lambda share: share * factor)), fields)
+    return let(F.concat(in_time, F.transform(in_time, lambda share: share * factor)), fields)
 
 
 def _bucket_starts(entries: Column, bits: Column) -> Column:
@@ -219,8 +218,3 @@ def _slot(table: Column) -> Column:
     of_pane = found.otherwise(table["named"] + residue)
     # A pane 64 before or after a named one has the same residue.
     return F.when(F.get(F.col(_PANES), residue) == pane, of_pane).otherwise(table["named"] + PANES)
-
-
-def _let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """Apply `body` to a name for `value`, so that it is computed once however often it is used."""
-    return F.get(F.transform(F.array(value), body), F.lit(0))

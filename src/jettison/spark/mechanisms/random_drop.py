@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
 from jettison.spark.mechanisms.base import Mechanism
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -28,14 +28,14 @@ class RandomMechanism(Mechanism):
             "weight": weight(keep),
             "late_threshold": threshold(late),
             "late_weight": weight(late),
-            "late_before_us": now_us - (setting["late_after_s"] * 1e6).cast("bigint"),
+            "late_before_us": late_before_us(setting, now_us),
         }
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         """Compare the row's hash with the threshold for its age."""
         highest_kept, weight_if_kept = plan["threshold"], plan["weight"]
         if point.arrival:
-            late = F.unix_micros(rows[point.arrival].cast("timestamp")) < plan["late_before_us"]
+            late = is_late(rows, point.arrival, plan)
             highest_kept = F.when(late, plan["late_threshold"]).otherwise(highest_kept)
             weight_if_kept = F.when(late, plan["late_weight"]).otherwise(weight_if_kept)
         # While nothing is dropped, the hash is not even computed.

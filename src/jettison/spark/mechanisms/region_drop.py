@@ -7,7 +7,6 @@ restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,7 +17,8 @@ from jettison.policies.sifter import fingerprint
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS
 from jettison.sifter.space import Space
 from jettison.spark.coordinates import check_attributes, coordinate, has_code, unclipped_code
-from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
+from jettison.spark.let import let
 from jettison.spark.mechanisms.base import Mechanism, Sampling
 from jettison.spark.mechanisms.random_drop import threshold, weight
 
@@ -75,7 +75,7 @@ class RegionMechanism(Mechanism):
         table = F.concat(*buckets, F.transform(by_cell, threshold))
         return {
             "everything": everything,
-            "late_before_us": now_us - (setting["late_after_s"] * 1e6).cast("bigint"),
+            "late_before_us": late_before_us(setting, now_us),
             "late_cells": F.size(setting["cells"]).cast("bigint"),
             "table": F.when(~everything, table),
             "weight": F.when(~everything, F.transform(by_cell, weight)),
@@ -105,7 +105,7 @@ class RegionMechanism(Mechanism):
         """Compare the row's hash with the threshold of its region and age."""
         cell = F.col(_CELL)
         if point.arrival:
-            late = F.unix_micros(rows[point.arrival].cast("timestamp")) < plan["late_before_us"]
+            late = is_late(rows, point.arrival, plan)
             cell = cell + F.when(late, plan["late_cells"]).otherwise(F.lit(0))
         keep = plan["everything"] | (identity_hash(rows, point) <= F.get(F.col(_TABLE), cell))
         return keep, F.when(~plan["everything"], F.get(plan["weight"], cell - self._first_cell))
@@ -120,7 +120,7 @@ class RegionMechanism(Mechanism):
         row = F.struct(number.alias("hash"), place.alias("place"))
         taken = F.min_by(row, F.when(sampled, number), _MOST_SAMPLED)
         # In the order of the hashes, so that a row which a repeated task has told again stands beside itself.
-        once = _let(taken, lambda rows: F.filter(rows, lambda row, i: (i == 0) | (row != F.get(rows, i - 1))))
+        once = let(taken, lambda rows: F.filter(rows, lambda row, i: (i == 0) | (row != F.get(rows, i - 1))))
         return Sampling(sampled, F.to_json(F.transform(once, lambda row: row["place"])))
 
     @property
@@ -184,14 +184,10 @@ class _Zoom:
         known = {"origin": self.origin, "shift": self.shift, "mask": self.mask, "stride": self.stride}
         inner = F.slice(self.cuts, F.lit(2), F.size(self.cuts) - 2)
         # Bound to a variable, because every mention of an expression is planned anew in every micro-batch.
-        return _let(
+        return let(
             F.struct(inner.alias("inner"), *[column.alias(name) for name, column in known.items()]),
             lambda zoom: _entries(zoom, first_place),
         )
-
-
-def _let(value: Column, body: Callable[[Column], Column]) -> Column:
-    return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def _entries(zoom: Column, first_place: int) -> Column:
