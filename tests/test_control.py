@@ -56,6 +56,7 @@ PLANTS = {
     "mixed lag": PlantSettings(lag_batches=(1, 2)),
     "arrivals unknown": PlantSettings(observes_arrivals=False),
     "files": PlantSettings(lump_s=0.2),
+    "slow delivery": PlantSettings(lump_s=0.2, delivery_s=0.25),
     "interval": PlantSettings(trigger_interval_s=1.0),
     "cap": PlantSettings(row_cap=row_cap(4 * CAPACITY, BOUND_S)),
     "cheap to see": PlantSettings(per_seen_row_s=0.2e-6),
@@ -73,6 +74,12 @@ def test_three_times_the_load_is_held_steadily(name: str, seed: int) -> None:
     assert kept(batches) > 0.88 * plant.best_keep_fraction(3 * CAPACITY, length_s)
     if plant.per_seen_row_s <= 0.5e-6:
         assert kept(batches) >= 0.8 * plant.capacity_rows_per_s(length_s) / (3 * CAPACITY)
+
+
+def test_rows_under_way_are_not_taken_for_rows_that_a_cap_left_behind() -> None:
+    """Shorter batches for a cap that is none would pay the fixed cost more often and keep less."""
+    batches = overloaded(run(PLANTS["slow delivery"]))
+    assert statistics.fmean(batch.stats.duration_s for batch in batches) > 0.9 * 0.85 * BOUND_S / 2
 
 
 @pytest.mark.parametrize("name", PLANTS)
@@ -103,7 +110,7 @@ def test_nothing_is_dropped_below_capacity(factor: float, seed: int) -> None:
     assert all(batch.keep_fraction == 1.0 for batch in trace)
 
 
-@pytest.mark.parametrize("name", ["plain", "arrivals unknown", "files", "interval", "cap"])
+@pytest.mark.parametrize("name", ["plain", "arrivals unknown", "files", "slow delivery", "interval", "cap"])
 @pytest.mark.parametrize("seed", range(4))
 def test_everything_is_kept_again_within_three_batches(name: str, seed: int) -> None:
     trace = run(replace(PLANTS[name], seed=seed), step_to(3.0, until_s=50.0), 80.0)

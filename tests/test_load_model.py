@@ -188,6 +188,19 @@ def test_a_source_that_paused_before_the_trigger_is_no_backlog() -> None:
     assert arrivals.cap_for_next() == math.inf
 
 
+def test_delivery_time_is_learned_and_proves_no_cap() -> None:
+    """Rows are offered 0.4 s after they have arrived."""
+    arrivals = Arrivals()
+    for n in range(10):
+        arrivals.observe(batch(n, 100.0 + n, 1000, oldest=98.6 + n, newest=99.6 + n))
+        assert arrivals.cap_for_next() == math.inf
+    assert arrivals.delivery_s == pytest.approx(0.4, abs=0.02)
+    arrivals.observe(batch(10, 114.0, 1000, oldest=108.6, newest=109.6))
+    assert arrivals.cap_for_next() == math.inf  # nothing was passed over at the trigger before
+    arrivals.observe(batch(11, 118.0, 1000, oldest=109.6, newest=110.6))
+    assert arrivals.cap_for_next() == 1000.0
+
+
 def test_a_known_cap_is_noticed_in_the_first_full_batch() -> None:
     arrivals = Arrivals(row_cap=1000)
     arrivals.observe(batch(0, 10.0, 500, oldest=9.0, newest=10.0))

@@ -296,7 +296,9 @@ class Controller:
         least_s = self._least_latency_s()
         if self.settings.latency_bound_s < least_s < math.inf:
             return 1.25 * least_s
-        return self.settings.headroom * self.settings.latency_bound_s
+        # What a row waits before the source offers it is no longer there to be used, but never more than half is given up.
+        bound_s = self.settings.latency_bound_s
+        return self.settings.headroom * max(bound_s - self._arrivals.delivery_s, bound_s / 2)
 
     def _bound_s(self) -> float:
         """The bound, or where that cannot be held, what takes its place."""

@@ -175,6 +175,8 @@ _SMOOTHING_S = 2.0
 _RECENT_S = 1.0
 _STEP_SHOWN = 0.7  # of the rows that a step would add or spare within the last second, how many must show
 _CLOCK_SLACK_S = 0.1  # the source's clock and ours may differ by this much
+_DELIVERY_S = 0.25  # from a row's arrival until the source offers it, before anything is known; files fill up first
+_DELIVERY_SMOOTHING = 0.3  # per batch
 _BACKLOG_S = 0.5  # a first batch whose newest row is older than this began on a backlog
 
 
@@ -199,10 +201,16 @@ class Arrivals:
     def __init__(self, row_cap: int | None = None) -> None:
         self._given_cap = row_cap
         self._started_s: float | None = None
+        self._delivery_s: float | None = None
         self.rows_per_s: float | None = None
         self.served_until_s = 0.0
         self.row_cap: int | None = None
         """Rows of a full batch while a cap leaves rows behind in the source, else `None`."""
+
+    @property
+    def delivery_s(self) -> float:
+        """Seconds from a row's arrival until the source offers it; 0 where arrivals are not observed."""
+        return self._delivery_s or 0.0
 
     def observe(self, stats: Stats) -> None:
         """Learn from one finished batch."""
@@ -237,8 +245,14 @@ class Arrivals:
         behind_s = stats.started_s - stats.newest_arrival_s
         if self._started_s is None:
             return behind_s > _BACKLOG_S
-        # A row that was waiting at the previous trigger and is only taken now proves that a cap is at work.
-        return stats.oldest_arrival_s < self._started_s - _CLOCK_SLACK_S and behind_s > _CLOCK_SLACK_S
+        # A row that was waiting at the previous trigger and is only taken now proves that a cap is at work, unless it was
+        # still on its way then. Taken for a cap, slow delivery would make batches ever shorter.
+        passed_over_s = self._started_s - stats.oldest_arrival_s
+        delivery_s = _DELIVERY_S if self._delivery_s is None else self._delivery_s
+        if min(passed_over_s, behind_s) > 2 * delivery_s + _CLOCK_SLACK_S:
+            return True
+        self._delivery_s = delivery_s + _DELIVERY_SMOOTHING * (max(passed_over_s, 0.0) - delivery_s)
+        return False
 
     def _is_step(self, stats: Stats, before: float, span_s: float) -> bool:
         """Whether the rate has stepped to that of the batch's last second."""
@@ -261,6 +275,7 @@ class Arrivals:
             "rows_per_s": self.rows_per_s,
             "served_until_s": self.served_until_s,
             "row_cap": self.row_cap,
+            "delivery_s": self._delivery_s,
         }
 
     @classmethod
@@ -271,4 +286,5 @@ class Arrivals:
         arrivals.rows_per_s = document["rows_per_s"]
         arrivals.served_until_s = float(document["served_until_s"])
         arrivals.row_cap = document["row_cap"]
+        arrivals._delivery_s = document["delivery_s"]
         return arrivals

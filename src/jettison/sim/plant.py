@@ -64,6 +64,8 @@ class PlantSettings:
         Batches until a plan takes effect; one of them is drawn for each plan.
     lump_s
         Time between arrivals of lumps of rows, such as files.
+    delivery_s
+        Time from a row's arrival until the source offers it, such as that in which a file fills up and lands.
     observes_arrivals
         Whether statistics name the oldest and newest arrival.
     cost_factor
@@ -83,6 +85,7 @@ class PlantSettings:
     row_cap: int | None = None
     lag_batches: Sequence[int] = (1,)
     lump_s: float = 0.02
+    delivery_s: float = 0.0
     observes_arrivals: bool = True
     cost_factor: Callable[[float], float] = field(default=lambda _now_s: 1.0)
     seed: int = 0
@@ -164,7 +167,7 @@ class Plant:
 
     def _arrive(self, now_s: float) -> None:
         lump_s = self.settings.lump_s
-        while self._next_lump_s <= now_s:
+        while self._next_lump_s + self.settings.delivery_s <= now_s:
             if (rows := self._rate(self._next_lump_s) * lump_s) > 0:
                 self._waiting.append((self._next_lump_s, rows))
             self._next_lump_s += lump_s
