@@ -13,7 +13,6 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +36,12 @@ _CHEAP = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Every state partition of every aggregate is a task and a file in every batch.
     "spark.sql.shuffle.partitions": "1",
-    # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+    # No checksum files beside the checkpoint's, neither Hadoop's nor Spark's own: for every file that it creates, Hadoop
+    # starts a chmod.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Plans are described for the web interface in every batch; nobody reads them here.
+    "spark.sql.ui.explainMode": "simple",
 }
 _REPORT_S = 10.0
 _SCHEMA = "g string, value long, at timestamp"
@@ -61,7 +64,7 @@ class ChangingBudget(WindowDrop):
 
 def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Iterator[tuple[Case, Outcome]]:
     """Run cases, some at a time, and yield them with their outcomes in the order given."""
-    with _cheap_batches(spark), ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         running = [pool.submit(_run_and_clear, spark, case, folder / str(i)) for i, case in enumerate(cases)]
         try:
             for case, outcome in zip(cases, running, strict=True):
@@ -72,6 +75,7 @@ def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Itera
 
 def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     """Run both sides of a case and collect what they deliver."""
+    spark = _session_of_its_own(spark)
     land(case, folder / "in")
     branch = Branch("answers", Pipeline(case.levels), case.max_gap)
     policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed, keep=case.keep)
@@ -109,17 +113,16 @@ def _run_and_clear(spark: SparkSession, case: Case, folder: Path) -> Outcome:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _cheap_batches(spark: SparkSession) -> Iterator[None]:
-    """The session with what makes small batches cheap and changes no answer."""
-    before = {name: spark.conf.get(name, None) for name in _CHEAP}
+def _session_of_its_own(spark: SparkSession) -> SparkSession:
+    """A session of the same application with what makes small batches cheap and changes no answer.
+
+    A listener hears all queries of its session, and PySpark copies every event for every listener: cases that run at
+    the same time would pay for one another.
+    """
+    own = spark.newSession()
     for name, value in _CHEAP.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+        own.conf.set(name, value)
+    return own
 
 
 def _nested(rows: DataFrame, levels: tuple[Grid, ...]) -> DataFrame:

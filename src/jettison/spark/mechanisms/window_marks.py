@@ -71,9 +71,11 @@ class WindowMechanism(Mechanism):
         all_marks = F.array_join(setting["marks"], "")
         fields = {"readable": F.lit(True), "drops": F.contains(all_marks, F.lit(DROP))}
         for place in range(len(self.fan.branches)):
-            letters = F.split(F.get(setting["marks"], F.lit(place)), "")
+            marks = F.get(setting["marks"], F.lit(place))
+            kept = F.transform(F.split(marks, ""), lambda letter: letter != DROP)
             fields[f"first{place}"] = F.get(setting["first"], F.lit(place))
-            fields[f"kept{place}"] = F.transform(letters, lambda letter: letter != DROP)
+            # Null while the query misses no window: Spark does not compute the index into an array that is null.
+            fields[f"kept{place}"] = F.when(F.contains(marks, F.lit(DROP)), kept)
             fields[f"opens{place}"] = F.get(setting["opens_us"], F.lit(place))
         return fields
 
