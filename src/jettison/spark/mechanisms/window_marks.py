@@ -35,6 +35,7 @@ class WindowMechanism(Mechanism):
     """
 
     outlives_lease = True
+    drops_stretches = True
     schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
 
     def __init__(self, policy: WindowDrop) -> None:
