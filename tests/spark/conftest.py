@@ -15,6 +15,7 @@ from window_streams import Seconds
 
 collect_ignore = ["driver.py", "window_driver.py", "driver_session.py"]
 """Programs that tests start in processes of their own, with this folder on their path."""
+_LITTLE_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 
@@ -28,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
         .config("spark.sql.shuffle.partitions", "2")
         # A test compiles code that then runs for a second: the JVM's first compiler alone takes half as much CPU as both.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
+        .config("spark.driver.extraJavaOptions", _LITTLE_JVM)
         # Checkpoint files without a checksum file beside each, neither Hadoop's nor Spark's own, and written in a way in
         # which Hadoop does not start a chmod for every file that it creates.
         .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")

@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.plan import DropPlan
 from jettison.policies.window_drop import WindowDrop
-from jettison.reproduce.window.cases import MS, Case, Outcome, land
+from jettison.reproduce.window.cases import MS, START_MS, Case, Outcome, land
 from jettison.settings import WindowMarks
-from jettison.stats import Budget, Stats
+from jettison.stats import Budget, EventTimes, Stats
 from jettison.windows.fan import Branch
 from jettison.windows.grid import Grid
 from jettison.windows.needs import Pipeline
@@ -44,22 +44,40 @@ _CHEAP = {
     "spark.sql.ui.explainMode": "simple",
 }
 _REPORT_S = 10.0
+_OLDEST_US = 60_000_000  # no row is later than this
 _SCHEMA = "g string, value long, at timestamp"
 _BUDGETS = (1.0, 0.7, 0.4, 0.1, 0.0)
 
 
 @dataclass(frozen=True)
 class ChangingBudget(WindowDrop):
-    """WindowDrop under a load that changes with the batch: the controller's budget is replaced by one from the seed."""
+    """WindowDrop under a load that changes with every batch: the controller's budget is replaced by one from the seed.
+
+    Spark has no watermark before the second batch has ended, and so nothing would be decided for the first three. Where
+    it is known when rows begin, windows are decided from the first batch on: a case needs fewer batches.
+    """
 
     budget_seed: int = 0
     keep: float | None = None  # the same in all batches, where it is given
+    begins_us: int | None = None
+    step_us: int = 0  # time that a batch covers
 
     def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
         """Plan for the budget that the seed gives this batch."""
-        chance = random.Random(f"{self.budget_seed}:{stats.batch_id // 2}")
+        chance = random.Random(f"{self.budget_seed}:{stats.batch_id}")
         keep = chance.choice(_BUDGETS) if self.keep is None else self.keep
-        return super().continued(previous, stats, Budget(keep, keep, budget.late_after_s, f"case: keep {keep}"))
+        budget = Budget(keep, keep, budget.late_after_s, f"case: keep {keep}")
+        return super().continued(previous, self._with_times(stats), budget)
+
+    def _with_times(self, stats: Stats) -> Stats:
+        times = stats.event_times
+        if self.begins_us is None or (times is not None and times.watermark_us is not None):
+            return stats
+        if times is None and stats.batch_id >= 0:
+            return stats
+        if times is None:  # before the first batch; a plan reaches three advances ahead, so this one spans two batches
+            times = EventTimes(self.begins_us - 1, 2 * self.step_us // 3)
+        return replace(stats, event_times=replace(times, watermark_us=self.begins_us - _OLDEST_US))
 
 
 def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Iterator[tuple[Case, Outcome]]:
@@ -78,7 +96,15 @@ def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     spark = _session_of_its_own(spark)
     land(case, folder / "in")
     branch = Branch("answers", Pipeline(case.levels), case.max_gap)
-    policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed, keep=case.keep)
+    policy = ChangingBudget(
+        time="at",
+        queries=(branch,),
+        decide=case.decide,
+        budget_seed=case.seed,
+        keep=case.keep,
+        begins_us=START_MS * MS if case.keep is None else None,
+        step_us=case.step_ms * MS,
+    )
     shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=policy)
     rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     rows = rows.withWatermark("at", f"{case.delay_ms} milliseconds")
