@@ -16,7 +16,6 @@ from window_streams import Seconds
 collect_ignore = ["driver.py", "window_driver.py", "driver_session.py"]
 """Programs that tests start in processes of their own, with this folder on their path."""
 _LITTLE_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +29,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         # A test compiles code that then runs for a second: the JVM's first compiler alone takes half as much CPU as both.
         .config("spark.driver.extraJavaOptions", _LITTLE_JVM)
-        # Checkpoint files without a checksum file beside each, neither Hadoop's nor Spark's own, and written in a way in
-        # which Hadoop does not start a chmod for every file that it creates.
-        .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
+        # No checksum files beside the checkpoint's, neither Hadoop's nor Spark's own: for every file that it creates, Hadoop
+        # starts a chmod.
         .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
-        .config(
-            "spark.sql.streaming.checkpointFileManagerClass", f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
-        )
         .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
         # The exact row counts come from the driver's web interface; port 0 lets two test runs share a machine.
         .config("spark.ui.enabled", "true")
