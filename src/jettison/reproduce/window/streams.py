@@ -117,8 +117,8 @@ def side_by_side(variants: Sequence[Variant]) -> Variant:
 
         def run() -> StreamingQuery:
             with ThreadPoolExecutor(len(each)) as pool:
-                queries = list(pool.map(lambda start_and_wait: start_and_wait(), each))
-            return queries[-1]
+                running = [pool.submit(start_and_wait) for start_and_wait in each]
+            return [query.result() for query in running][-1]
 
         return run
 
