@@ -201,6 +201,16 @@ def test_delivery_time_is_learned_and_proves_no_cap() -> None:
     assert arrivals.cap_for_next() == 1000.0
 
 
+def test_a_silent_second_before_a_capped_batch_is_not_taken_for_the_end_of_the_load() -> None:
+    """A long batch before it: all rows of the next one are older than a second, because a cap leaves the rest behind."""
+    arrivals = Arrivals()
+    arrivals.observe(batch(0, 10.0, 50_000, oldest=9.0, newest=10.0))
+    arrivals.observe(batch(1, 11.0, 50_000, oldest=10.0, newest=11.0))
+    silent = replace(batch(2, 20.0, 150_000, oldest=11.0, newest=14.0), recent_rows_per_s=0.0)
+    arrivals.observe(silent)
+    assert arrivals.rows_per_s == pytest.approx(150_000 / 9.0)
+
+
 def test_a_known_cap_is_noticed_in_the_first_full_batch() -> None:
     arrivals = Arrivals(row_cap=1000)
     arrivals.observe(batch(0, 10.0, 500, oldest=9.0, newest=10.0))

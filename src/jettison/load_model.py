@@ -257,7 +257,8 @@ class Arrivals:
     def _is_step(self, stats: Stats, before: float, span_s: float) -> bool:
         """Whether the rate has stepped to that of the batch's last second."""
         recent = stats.recent_rows_per_s
-        if recent is None or abs(recent - before) <= _CHANGE * before:
+        # A silent second is no step: a cap may have left its rows in the source. That nothing arrives, `idle` says.
+        if not recent or abs(recent - before) <= _CHANGE * before:
             return False
         beyond, explained = stats.seen - before * span_s, (recent - before) * min(span_s, _RECENT_S)
         return beyond * explained > 0 and abs(beyond) >= _STEP_SHOWN * abs(explained)

@@ -15,6 +15,7 @@ from window_streams import Seconds
 
 collect_ignore = ["driver.py", "window_driver.py", "driver_session.py"]
 """Programs that tests start in processes of their own, with this folder on their path."""
+_LITTLE_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +27,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("jettison-tests")
         # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
         .config("spark.sql.shuffle.partitions", "2")
-        # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+        # A test compiles code that then runs for a second: the JVM's first compiler alone takes half as much CPU as both.
+        .config("spark.driver.extraJavaOptions", _LITTLE_JVM)
+        # No checksum files beside the checkpoint's, neither Hadoop's nor Spark's own: for every file that it creates, Hadoop
+        # starts a chmod.
         .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
+        .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
         # The exact row counts come from the driver's web interface; port 0 lets two test runs share a machine.
         .config("spark.ui.enabled", "true")
         .config("spark.ui.port", "0")

@@ -29,12 +29,11 @@ def rocksdb(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset(name)
 
 
-def stream(
-    spark: SparkSession, folder: Path, files: int, rows_per_file: int
-) -> tuple[DataFrame, dict[str, list[float]]]:
-    folder.mkdir()
+def land(folder: Path, files: range, rows_per_file: int) -> dict[str, list[float]]:
+    """Write files of rows and return all of them by key, in order."""
+    folder.mkdir(exist_ok=True)
     by_key: dict[str, list[float]] = defaultdict(list)
-    for file in range(files):
+    for file in files:
         lines = []
         for i in range(rows_per_file):
             number = file * rows_per_file + i
@@ -44,21 +43,21 @@ def stream(
         path = folder / f"{file:03d}.json"
         path.write_text("\n".join(reversed(lines)) + "\n")  # order within a batch is ours to restore
         os.utime(path, (START + file, START + file))  # files are taken in the order of their age
-    rows = spark.readStream.schema("key string, number long").option("maxFilesPerTrigger", 1).json(str(folder))
-    return rows, by_key
+    return by_key
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.schema("key string, number long").option("maxFilesPerTrigger", 1).json(str(folder))
 
 
 @pytest.mark.usefixtures("rocksdb")
 @pytest.mark.parametrize(("size", "slide"), [(5, 5), (6, 2)])
-def test_delivered_windows_are_complete_and_gaps_bounded(
+def test_delivered_windows_are_complete_and_gaps_bounded_across_a_restart(
     spark: SparkSession, tmp_path: Path, size: int, slide: int
 ) -> None:
-    rows, by_key = stream(spark, tmp_path / "in", files=4, rows_per_file=60)
     # The share changes while the query runs, as a plan would change it.
     share = F.when(F.col("number") < 80, 0.0).when(F.col("number") < 200, 0.6).otherwise(0.3)
-    answers = jt.count_windows(
-        rows, key="key", order="number", value="number", size=size, slide=slide, max_gap=2, drop_share=share
-    )
+    by_key: dict[str, list[float]] = defaultdict(list)
     found: dict[str, dict[int, list[float]]] = defaultdict(dict)
 
     def collect(batch: DataFrame, number: int) -> None:
@@ -66,8 +65,24 @@ def test_delivered_windows_are_complete_and_gaps_bounded(
             assert row.window not in found[row.key]
             found[row.key][row.window] = row["values"]
 
-    query = answers.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True)
-    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    for files in (
+        range(0, 2),
+        range(2, 4),
+    ):  # windows that are open at the restart, kept or dropped, stay what they are
+        for key, more in land(tmp_path / "in", files, rows_per_file=60).items():
+            by_key[key] += more
+        answers = jt.count_windows(
+            stream(spark, tmp_path / "in"),
+            key="key",
+            order="number",
+            value="number",
+            size=size,
+            slide=slide,
+            max_gap=2,
+            drop_share=share,
+        )
+        query = answers.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True)
+        query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     missing = 0
     for key, all_rows in by_key.items():
         whole = {start // slide: all_rows[start : start + size] for start in range(0, len(all_rows) - size + 1, slide)}
@@ -79,7 +94,8 @@ def test_delivered_windows_are_complete_and_gaps_bounded(
 
 
 def test_wrong_arguments_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    rows, _ = stream(spark, tmp_path / "in", files=1, rows_per_file=1)
+    land(tmp_path / "in", range(1), rows_per_file=1)
+    rows = stream(spark, tmp_path / "in")
     arguments = {"key": "key", "order": "number", "value": "number", "size": 5, "max_gap": 2}
     with pytest.raises(MissingColumn, match="value"):
         jt.count_windows(rows, **(arguments | {"value": "nothing"}))

@@ -97,6 +97,20 @@ def test_marks_outlive_their_controller(spark: SparkSession, seconds: Seconds, t
     assert shedder.ledger.totals().kept < 320
 
 
+def test_arrivals_are_those_of_all_rows_not_of_the_kept_ones(seconds: Seconds, tmp_path: Path) -> None:
+    """Between two kept windows nothing would seem to arrive, and in them all that has come since the last."""
+    seconds.land(range(0, 60))
+    policy = Ahead(time="at", window="10 seconds", max_gap=3)
+    shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
+    answers = shedder.deliver(counts(shedder.guard(seconds.stream(), id="value", arrival="at")))
+    query = shedder.start(answers.writeStream.format("noop").outputMode("append").trigger(availableNow=True))
+    query.awaitTermination()
+    observed = [row.asDict() for progress in query.recentProgress for row in progress.observedMetrics.values()]
+    (batch,) = [row for row in observed if row.get("seen")]
+    assert batch["kept"] < batch["seen"] == 240
+    assert (batch["oldest_us"], batch["newest_us"]) == (START * 1_000_000, (START + 59) * 1_000_000)
+
+
 def test_a_restart_goes_on_with_the_same_marks(seconds: Seconds, tmp_path: Path) -> None:
     sink = Answers()
     for round in range(3):

@@ -64,3 +64,34 @@ def test_division_rounds_down_on_both_sides_of_the_epoch(spark: SparkSession) ->
     for by in (1, 7, 10, 3_600_000_000):
         found = rows.select("t", floor_divided(F.col("t"), by).alias("q")).collect()
         assert [row.q for row in found] == [row.t // by for row in found]
+
+
+@pytest.mark.parametrize(("marks", "kept"), [("kkk", None), ("kdv", [True, False, True])])
+def test_while_no_window_is_dropped_there_is_nothing_to_look_into(
+    spark: SparkSession, marks: str, kept: list[bool] | None
+) -> None:
+    mechanism = WindowMechanism(WindowDrop(time="at", window=10, max_gap=3))
+    text = json.dumps({"first": [0], "marks": [marks], "opens_us": [[None] * 3]})
+    row = spark.range(1).withColumn("setting", F.from_json(F.lit(text), mechanism.schema))
+    fields = mechanism.plan_fields(F.col("setting"), F.lit(0))
+    plan = F.struct(*[column.alias(name) for name, column in fields.items()])
+    second = F.struct(F.timestamp_seconds(F.lit(10)).alias("start"), F.timestamp_seconds(F.lit(20)).alias("end"))
+    (found,) = row.withColumn("plan", plan).select("plan", mechanism.delivers(0, second, F.col("plan"))).collect()
+    assert found[0]["kept0"] == kept
+    assert found[1] == (kept is None)
+
+
+def test_rows_and_windows_decades_away_from_all_marks_are_kept(spark: SparkSession) -> None:
+    mechanism = WindowMechanism(WindowDrop(time="at", window="1 millisecond", max_gap=3))
+    now_us = 1_767_225_600_000_000
+    text = json.dumps({"first": [now_us // 1000], "marks": ["dd"], "opens_us": [[now_us + 2000] * 2]})
+    fields = mechanism.plan_fields(F.from_json(F.lit(text), mechanism.schema), F.lit(0))
+    rows = (
+        spark.createDataFrame([(0,), (now_us,), (now_us + 2000,), (200_000_000_000_000_000,)], "us long")
+        .withColumn("at", F.timestamp_micros("us"))
+        .withColumn("plan", F.struct(*[column.alias(name) for name, column in fields.items()]))
+    )
+    needed, _ = mechanism.decision(rows, DropPoint("rows", ("us",)), F.col("plan"))
+    not_dropped = mechanism.not_dropped(0, F.struct(F.col("at").alias("start")), F.col("plan"))
+    found = rows.select("us", needed.alias("needed"), not_dropped.alias("kept")).collect()
+    assert [(row.needed, row.kept) for row in found] == [(row.us != now_us,) * 2 for row in found]

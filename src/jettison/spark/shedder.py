@@ -157,13 +157,15 @@ class Shedder:
             raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
         validate.streaming(rows)
         mechanism = mechanism_for(self.policy)
+        # Kept rows have to be observed for their arrivals in any case; these two need the dropped ones as well.
+        among_all = bool(mechanism.stays) or (arrival is not None and mechanism.drops_stretches)
         point = DropPoint(
             name=self._new_name(name),
             id=validate.identity(rows, id),
             arrival=None if arrival is None else validate.timestamp(rows, arrival),
             protect=None if protect is None else validate.predicate(rows, protect),
             dry_run=self._dry_run,
-            observed=self._dry_run or bool(mechanism.stays) or not self._counts_by_metrics(rows.sparkSession),
+            observed=self._dry_run or among_all or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
         )
         self._connect(rows.sparkSession)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,12 +50,14 @@ def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
             if only and name not in only:
                 continue
             settings.say(name)
+            started = time.monotonic()
             with tempfile.TemporaryDirectory(prefix="jettison-window-") as scratch:
                 more, section = experiment(spark, Path(scratch), settings)
             claims += more
             sections.append(section)
             for claim in more:
                 settings.say(f"  {claim.id}: {claim.ours:.4g}, {claim.bar}, holds: {claim.holds}")
+            settings.say(f"  took {time.monotonic() - started:.0f} s")
     return Report(
         "window", "Window drops: fewer answers, every one of them exact", settings.command("window"), sections, claims
     )

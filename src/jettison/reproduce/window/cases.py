@@ -17,7 +17,8 @@ from jettison.windows.grid import Grid
 
 MS = 1000
 """Microseconds in a millisecond."""
-_START_MS = 1_767_225_600_000  # 2026-01-01
+START_MS = 1_767_225_600_000
+"""The first row's time, but for those that are late: 2026-01-01."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,15 @@ class Case:
     groups: int
     delay_ms: int
     decide: Literal["runs", "coin"]
-    batches: int = 6
-    rows_per_batch: int = 330
+    batches: int = 4
+    rows_per_batch: int = 500
     span_ms: int = 120_000
     keep: float | None = None
+
+    @property
+    def step_ms(self) -> int:
+        """Time that a batch covers."""
+        return self.span_ms // self.batches
 
 
 @dataclass
@@ -109,18 +115,18 @@ def make_case(seed: int) -> Case:
 def long_case(seed: int, keep: float, max_gap: int) -> Case:
     """Well over a thousand tumbling windows, decided plan by plan under a load that does not change."""
     grid = Grid(100 * MS, 100 * MS)
-    return Case(seed, (grid,), max_gap, 1, 0, "runs", rows_per_batch=800, span_ms=160_000, keep=keep)
+    return Case(seed, (grid,), max_gap, 1, 0, "runs", batches=6, rows_per_batch=800, span_ms=160_000, keep=keep)
 
 
 def land(case: Case, folder: Path) -> None:
     """One file a batch: time goes on, a tenth of the rows is late within the delay, a few are too late."""
     chance = random.Random(case.seed)
     folder.mkdir(parents=True)
-    step = case.span_ms // case.batches
+    step = case.step_ms
     for batch in range(case.batches):
         lines = []
         for i in range(case.rows_per_batch):
-            at = _START_MS + batch * step + step * i // case.rows_per_batch
+            at = START_MS + batch * step + step * i // case.rows_per_batch
             if (luck := chance.random()) < 0.1:
                 at -= chance.randint(0, case.delay_ms)
             elif luck < 0.12:
@@ -130,7 +136,7 @@ def land(case: Case, folder: Path) -> None:
             lines.append(json.dumps({"g": f"g{chance.randrange(case.groups)}", "value": number, "at": time}))
         path = folder / f"{batch:03d}.json"
         path.write_text("\n".join(lines) + "\n")
-        os.utime(path, (_START_MS / 1000 + batch,) * 2)  # files are taken in the order of their age
+        os.utime(path, (START_MS / 1000 + batch,) * 2)  # files are taken in the order of their age
 
 
 def _repeated(answers: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -28,8 +28,9 @@ _BOUND_S = 10.0  # for answers
 _ROW_BOUND_S = 6.0  # a window is closed by one batch and comes out with the next: rows must be faster than answers
 _GAP = 10
 _LOAD = 3.0
-_CALM_S = 8.0  # at half the capacity, before the overload
-_FILES_A_BATCH = round(_ROW_BOUND_S / 2 / TICK_S)  # the source's own cap, as `Shedder.row_cap` recommends
+_CALM_S = 5.0  # at half the capacity, before the overload
+_SETTLE_S = 13.0  # after the overload has begun: rows of windows that have begun are kept, and must be worked off first
+_CAP_S = 2.0  # of arrivals a batch: at three times the load six seconds of work, if none of it can be dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,12 @@ class Answer:
 
 def overload(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:
     """Tumbling windows at three times capacity, windows dropped or answers dropped at random."""
-    seconds = 36.0 if settings.quick else 90.0
+    seconds = 40.0 if settings.quick else 90.0
     capacity = _capacity(spark, folder)
     settings.say(f"  capacity about {capacity:,.0f} rows/s, feeding {_LOAD:g} times as many")
     policy = WindowDrop(time="at", window=_WINDOW, max_gap=_GAP)
-    shedder = jt.Shedder(latency=_ROW_BOUND_S, checkpoint=folder / "shed", policy=policy)
+    control = {"row_cap": round(_CAP_S * _LOAD * capacity)}
+    shedder = jt.Shedder(latency=_ROW_BOUND_S, checkpoint=folder / "shed", policy=policy, control=control)
     rows = shedder.guard(_rows(spark, folder / "for shed"), id="row", arrival="at")
     windows = _watch(shedder.start, shedder.deliver(_counts(rows)), folder / "for shed", capacity, seconds)
     # A random drop behind the aggregates leaves all the work before it. All answers are counted as its own, those that it
@@ -58,8 +60,7 @@ def overload(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[
         capacity,
         seconds,
     )
-    # Once the overload is a third over, and while there is time left to be late.
-    since, until = _CALM_S + (seconds - _CALM_S) / 3, seconds - _BOUND_S
+    since, until = _CALM_S + _SETTLE_S, seconds - _BOUND_S  # while there is time left to be late
     judged = {
         name: [a for a in answers if since <= a.end_s <= until and a.latency_s <= _BOUND_S]
         for name, answers in (("windows", windows), ("random", random))
@@ -87,7 +88,7 @@ def overload(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[
 
 def _capacity(spark: SparkSession, folder: Path) -> float:
     """Rows a second that the plain query processes when it has all it wants: its batches after the first, once warm."""
-    streams.land(spark, folder / "in", 12 * 10_000, files=12, text=False)
+    streams.land(spark, folder / "in", 12 * 5_000, files=12, text=False)
 
     def build(shedder: jt.Shedder | None) -> DataFrame:
         return _counts(streams.source(spark, folder / "in", files_a_batch=4).withColumnRenamed("id", "row"))
@@ -99,7 +100,7 @@ def _capacity(spark: SparkSession, folder: Path) -> float:
 
 def _rows(spark: SparkSession, folder: Path) -> DataFrame:
     folder.mkdir(parents=True, exist_ok=True)
-    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", _FILES_A_BATCH).parquet(str(folder))
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", round(_CAP_S / TICK_S)).parquet(str(folder))
     return rows.withWatermark("at", "0 seconds")
 
 

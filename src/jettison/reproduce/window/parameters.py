@@ -33,8 +33,9 @@ def windows(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[l
     else:
         kinds = [(size, slide) for size in (25, 50, 75) for slide in (1, size)] + [(100, s) for s in (1, 10, 50, 100)]
     measured: Rates = {}
-    for size, slide in kinds:
-        measured[size, slide] = _measured(spark, folder, settings, size, slide)
+    for number, (size, slide) in enumerate(kinds):
+        warm_up = number == 0 or not settings.quick
+        measured[size, slide] = _measured(spark, folder, settings, size, slide, warm_up=warm_up)
         settings.say(f"  size {size}, slide {slide}: {measured[size, slide]}")
     model: Rates = {kind: _modelled(*kind) for kind in kinds}
     both = [side for x in _EXCESS for side in (f"measured, {x:.0%}", f"model, {x:.0%}")]
@@ -102,7 +103,9 @@ def _modelled(size: int, slide: int) -> dict[float, float]:
     return {x: required_windows(query, x) for x in _EXCESS}
 
 
-def _measured(spark: SparkSession, folder: Path, settings: RunSettings, size: int, slide: int) -> dict[float, float]:
+def _measured(
+    spark: SparkSession, folder: Path, settings: RunSettings, size: int, slide: int, *, warm_up: bool
+) -> dict[float, float]:
     def variant(share: float) -> Variant:
         branch = streams.branch((size, slide), max_gap=_GAP)
         policy = streams.fixed_drop(branch, share=share, tuples=_TUPLES)
@@ -117,6 +120,7 @@ def _measured(spark: SparkSession, folder: Path, settings: RunSettings, size: in
 
     shares = (0.0, 0.6) if settings.quick else (0.0, 0.45, 0.9)
     repetitions = 1 if settings.quick else 2
-    streams.cpu_s(spark, folder, variant(0.5))  # warm up
+    if warm_up:
+        streams.cpu_s(spark, folder, variant(0.5))
     load = straight_line({s: streams.cpu_s(spark, folder, variant(s), repetitions) for s in shares})
     return {x: required_share(load, x, most=highest_share(_GAP)) for x in _EXCESS}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -81,9 +80,9 @@ def fan_out(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[l
 
     def one(query: str, place: str, share: float) -> Variant:
         size = sizes[query]
-        both = [streams.branch((s, s), max_gap=_GAP, name=name) for name, s in sizes.items()]
+        all_queries = [streams.branch((s, s), max_gap=_GAP, name=name) for name, s in sizes.items()]
         mine = streams.branch((size, size), max_gap=_GAP, name=query)
-        queries = both if place == "shared" else [mine]
+        queries = all_queries if place == "shared" else [mine]
         policy = streams.fixed_drop(*queries, share=share, tuples=tuples)
 
         def build(shedder: jt.Shedder | None) -> DataFrame:
@@ -106,10 +105,10 @@ def fan_out(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[l
 
         return streams.appended(build, None if place == "after" else policy)
 
-    places = ("shared", "split", "after")
-    parts = [_measure(spark, folder, settings, partial(one, query), places) for query in sizes]
-    lines = {place: _sum([part[0][place] for part in parts]) for place in parts[0][0]}
-    points = {key: sum(part[1][key] for part in parts) for key in parts[0][1]}
+    def both(place: str, share: float) -> Variant:
+        return streams.side_by_side([one(query, place, share) for query in sizes])
+
+    lines, points = _measure(spark, folder, settings, both, ("shared", "split", "after"))
     return _claims(lines, "fan-out", "11", settings), _section("Figure 11: a shared plan", lines, points)
 
 
@@ -122,7 +121,7 @@ def _measure(
 ) -> tuple[Lines, dict[tuple[str, float], float]]:
     shares = (0.0, 0.9) if settings.quick else (0.0, 0.45, 0.9)
     repetitions = _repetitions(settings)
-    for place in places:
+    for place in places[:1] if settings.quick else places:
         streams.cpu_s(spark, folder, variant(place, 0.5))  # warm up
     points = {}
     for place in places:
@@ -135,10 +134,6 @@ def _measure(
 
 def _repetitions(settings: RunSettings) -> int:
     return 1 if settings.quick else 2
-
-
-def _sum(lines: list[Load]) -> Load:
-    return lambda share: sum(line(share) for line in lines)
 
 
 def _required(place: str, line: Load, excess: float) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,8 +79,8 @@ def land(spark: SparkSession, folder: Path, tuples: int, files: int = 4, *, text
     numbers.selectExpr("id", "at", "value", *([reading] if text else [])).write.parquet(str(folder))
 
 
-def source(spark: SparkSession, folder: Path, *, files_a_batch: int = 2) -> DataFrame:
-    """The readings as a stream, with the watermark in front of everything."""
+def source(spark: SparkSession, folder: Path, *, files_a_batch: int = 4) -> DataFrame:
+    """The readings as a stream, with the watermark in front of everything; by default all that `land` lays down at once."""
     schema = "id BIGINT, at TIMESTAMP, value DOUBLE, json STRING"
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_a_batch).parquet(str(folder))
     return rows.withWatermark("at", "0 seconds")
@@ -104,7 +105,24 @@ def keep_some(answers: DataFrame, drop_share: float) -> DataFrame:
 
 def cpu_s(spark: SparkSession, folder: Path, variant: Variant, repetitions: int = 1) -> float:
     """Task CPU of a variant: the median of several runs."""
-    return statistics.median(run_once(spark, folder / "run", variant).cpu_s for _ in range(repetitions))
+    runs = [run_once(spark, folder / "run", variant, skip_batches=0) for _ in range(repetitions)]
+    return statistics.median(run.cpu_s for run in runs)
+
+
+def side_by_side(variants: Sequence[Variant]) -> Variant:
+    """Several queries at the same time: what they cost together."""
+
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        each = [variant(folder / str(number)) for number, variant in enumerate(variants)]
+
+        def run() -> StreamingQuery:
+            with ThreadPoolExecutor(len(each)) as pool:
+                running = [pool.submit(start_and_wait) for start_and_wait in each]
+            return [query.result() for query in running][-1]
+
+        return run
+
+    return variant
 
 
 def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: FixedDrop | None) -> Variant:

@@ -13,8 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,9 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.plan import DropPlan
 from jettison.policies.window_drop import WindowDrop
-from jettison.reproduce.window.cases import MS, Case, Outcome, land
+from jettison.reproduce.window.cases import MS, START_MS, Case, Outcome, land
 from jettison.settings import WindowMarks
-from jettison.stats import Budget, Stats
+from jettison.stats import Budget, EventTimes, Stats
 from jettison.windows.fan import Branch
 from jettison.windows.grid import Grid
 from jettison.windows.needs import Pipeline
@@ -37,31 +36,53 @@ _CHEAP = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Every state partition of every aggregate is a task and a file in every batch.
     "spark.sql.shuffle.partitions": "1",
-    # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+    # No checksum files beside the checkpoint's, neither Hadoop's nor Spark's own: for every file that it creates, Hadoop
+    # starts a chmod.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Plans are described for the web interface in every batch; nobody reads them here.
+    "spark.sql.ui.explainMode": "simple",
 }
 _REPORT_S = 10.0
+_OLDEST_US = 60_000_000  # no row is later than this
 _SCHEMA = "g string, value long, at timestamp"
 _BUDGETS = (1.0, 0.7, 0.4, 0.1, 0.0)
 
 
 @dataclass(frozen=True)
 class ChangingBudget(WindowDrop):
-    """WindowDrop under a load that changes with the batch: the controller's budget is replaced by one from the seed."""
+    """WindowDrop under a load that changes with every batch: the controller's budget is replaced by one from the seed.
+
+    Spark has no watermark before the second batch has ended, and so nothing would be decided for the first three. Where
+    it is known when rows begin, windows are decided from the first batch on: a case needs fewer batches.
+    """
 
     budget_seed: int = 0
     keep: float | None = None  # the same in all batches, where it is given
+    begins_us: int | None = None
+    step_us: int = 0  # time that a batch covers
 
     def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
         """Plan for the budget that the seed gives this batch."""
-        chance = random.Random(f"{self.budget_seed}:{stats.batch_id // 2}")
+        chance = random.Random(f"{self.budget_seed}:{stats.batch_id}")
         keep = chance.choice(_BUDGETS) if self.keep is None else self.keep
-        return super().continued(previous, stats, Budget(keep, keep, budget.late_after_s, f"case: keep {keep}"))
+        budget = Budget(keep, keep, budget.late_after_s, f"case: keep {keep}")
+        return super().continued(previous, self._with_times(stats), budget)
+
+    def _with_times(self, stats: Stats) -> Stats:
+        times = stats.event_times
+        if self.begins_us is None or (times is not None and times.watermark_us is not None):
+            return stats
+        if times is None and stats.batch_id >= 0:
+            return stats
+        if times is None:  # before the first batch; a plan reaches three advances ahead, so this one spans two batches
+            times = EventTimes(self.begins_us - 1, 2 * self.step_us // 3)
+        return replace(stats, event_times=replace(times, watermark_us=self.begins_us - _OLDEST_US))
 
 
 def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Iterator[tuple[Case, Outcome]]:
     """Run cases, some at a time, and yield them with their outcomes in the order given."""
-    with _cheap_batches(spark), ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         running = [pool.submit(_run_and_clear, spark, case, folder / str(i)) for i, case in enumerate(cases)]
         try:
             for case, outcome in zip(cases, running, strict=True):
@@ -72,9 +93,18 @@ def run_cases(spark: SparkSession, cases: Sequence[Case], folder: Path) -> Itera
 
 def run_case(spark: SparkSession, case: Case, folder: Path) -> Outcome:
     """Run both sides of a case and collect what they deliver."""
+    spark = _session_of_its_own(spark)
     land(case, folder / "in")
     branch = Branch("answers", Pipeline(case.levels), case.max_gap)
-    policy = ChangingBudget(time="at", queries=(branch,), decide=case.decide, budget_seed=case.seed, keep=case.keep)
+    policy = ChangingBudget(
+        time="at",
+        queries=(branch,),
+        decide=case.decide,
+        budget_seed=case.seed,
+        keep=case.keep,
+        begins_us=START_MS * MS if case.keep is None else None,
+        step_us=case.step_ms * MS,
+    )
     shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=policy)
     rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     rows = rows.withWatermark("at", f"{case.delay_ms} milliseconds")
@@ -109,17 +139,16 @@ def _run_and_clear(spark: SparkSession, case: Case, folder: Path) -> Outcome:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _cheap_batches(spark: SparkSession) -> Iterator[None]:
-    """The session with what makes small batches cheap and changes no answer."""
-    before = {name: spark.conf.get(name, None) for name in _CHEAP}
+def _session_of_its_own(spark: SparkSession) -> SparkSession:
+    """A session of the same application with what makes small batches cheap and changes no answer.
+
+    A listener hears all queries of its session, and PySpark copies every event for every listener: cases that run at
+    the same time would pay for one another.
+    """
+    own = spark.newSession()
     for name, value in _CHEAP.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+        own.conf.set(name, value)
+    return own
 
 
 def _nested(rows: DataFrame, levels: tuple[Grid, ...]) -> DataFrame:

@@ -27,6 +27,9 @@ class Mechanism(ABC):
     Such a plan must run out by itself.
     """
 
+    drops_stretches: ClassVar[bool] = False
+    """Whether all rows of a stretch of time may go: then those that are left do not tell when rows arrive."""
+
     def check(self, rows: DataFrame, point: DropPoint) -> None:
         """Raise an error where this mechanism cannot work on `rows`, or not with what `point` asks for."""
         return

@@ -35,6 +35,7 @@ class WindowMechanism(Mechanism):
     """
 
     outlives_lease = True
+    drops_stretches = True
     schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
 
     def __init__(self, policy: WindowDrop) -> None:
@@ -71,9 +72,11 @@ class WindowMechanism(Mechanism):
         all_marks = F.array_join(setting["marks"], "")
         fields = {"readable": F.lit(True), "drops": F.contains(all_marks, F.lit(DROP))}
         for place in range(len(self.fan.branches)):
-            letters = F.split(F.get(setting["marks"], F.lit(place)), "")
+            marks = F.get(setting["marks"], F.lit(place))
+            kept = F.transform(F.split(marks, ""), lambda letter: letter != DROP)
             fields[f"first{place}"] = F.get(setting["first"], F.lit(place))
-            fields[f"kept{place}"] = F.transform(letters, lambda letter: letter != DROP)
+            # Null while the query misses no window: Spark does not compute the index into an array that is null.
+            fields[f"kept{place}"] = F.when(F.contains(marks, F.lit(DROP)), kept)
             fields[f"opens{place}"] = F.get(setting["opens_us"], F.lit(place))
         return fields
 
@@ -86,13 +89,12 @@ class WindowMechanism(Mechanism):
 
     def _needed(self, place: int, pipeline: Pipeline, time: Column, plan: Column) -> Column:
         # Outside the marks, and where the window itself is kept, there is nothing to wait for.
-        window = first_holding(pipeline, time) - plan[f"first{place}"]
-        opens = F.get(plan[f"opens{place}"], window.cast("int"))
+        opens = _at(plan[f"opens{place}"], first_holding(pipeline, time) - plan[f"first{place}"])
         return F.coalesce(opens <= time, F.lit(True))
 
     def not_dropped(self, place: int, window: Column, plan: Column) -> Column:
         """Whether the window is not marked as dropped, in as few looks at the plan as will do. Never null."""
-        kept = F.get(plan[f"kept{place}"], (self._number(place, window) - plan[f"first{place}"]).cast("int"))
+        kept = _at(plan[f"kept{place}"], self._number(place, window) - plan[f"first{place}"])
         return F.coalesce(kept, F.lit(True))
 
     def delivers(self, place: int, window: Column, plan: Column) -> Column:
@@ -111,6 +113,11 @@ class WindowMechanism(Mechanism):
     def _number(self, place: int, window: Column) -> Column:
         grid = self.fan.branches[place].pipeline.final
         return floor_divided(F.unix_micros(window["start"]) - grid.offset, grid.slide)
+
+
+def _at(marks: Column, place: Column) -> Column:
+    """The entry at a place, null outside: also where a clock is decades off and the place is beyond all integers."""
+    return F.get(marks, place.try_cast("int"))
 
 
 def first_holding(pipeline: Pipeline, time: Column) -> Column:
