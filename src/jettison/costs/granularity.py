@@ -9,7 +9,7 @@ OVERHEAD_SHARE = 0.015
 """What slices may add to the work: the calls of the function, and our own slicing, timing and joining for each."""
 PROBES, SMALLER, LARGER = 3, 8, 4
 """Slices in a row that are taken at another size, and by what they are smaller; larger where slices have few rows."""
-FIRST_PROBE, LARGER_EVERY, PROBE_SHARE = 16, 64, 0.0025
+FIRST_PROBE, LARGER_EVERY, PROBE_SHARE = 32, 64, 0.0025
 """Slices before the first probes; between larger ones, which blur which key is dear; work that smaller ones may add."""
 LARGEST = 65_536
 """Beyond the usual size of an Arrow batch: whole batches then, as the function would get them without timing."""
@@ -17,7 +17,7 @@ ROW_NOISE = 1.0
 """By how much a row may miss its estimate, as a share of it, where few slices tell."""
 DRIFT = 0.1
 """By how much the price of a call may change from one comparison to the next."""
-_OWN_MEMORY = 0.9
+_OWN_STEP = 1.1
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Granularity:
     _probed: _Group = field(default_factory=_Group)
     _call_s: float = 0.0
     _doubt: float = math.inf  # variance of the price
-    _own_s: float = 0.0
+    _own_s: float = 2e-5
     _longest_s: float = math.inf
 
     def begin(self, longest_s: float = math.inf) -> None:
@@ -118,7 +118,8 @@ class Granularity:
         """A slice of `rows` rows took `time_s`, of rows estimated at `estimated_s`, and `own_s` of ours around it."""
         if rows <= 0 or time_s <= 0.0 or self._slices <= 1:  # a worker's first call loads libraries
             return
-        self._own_s += (1.0 - _OWN_MEMORY) * (own_s - self._own_s)
+        # A running median: that another process had the core in between is no part of the price.
+        self._own_s *= _OWN_STEP if own_s > self._own_s else 1.0 / _OWN_STEP
         group = self._probed if self._probing else self._usual
         # Where nothing is known of the rows, one is as much work as another: only the proportion of slices counts.
         group.add(rows, time_s, estimated_s if estimated_s > 0.0 else float(rows))

@@ -42,7 +42,8 @@ def run_spark_overhead(spark: SparkSession, repetitions: int) -> tuple[Section, 
         with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
             folder = Path(scratch)
             _land(folder / "in", size)
-            plain, aware = [], []
+            plain: list[float] = []
+            aware: list[float] = []
             for number in range(repetitions):
                 for with_it in (False, True) if number % 2 == 0 else (True, False):  # what drifts falls on both alike
                     run = f"{'aware' if with_it else 'plain'}{number}"
