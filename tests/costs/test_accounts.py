@@ -74,6 +74,18 @@ def test_a_batch_that_a_restarted_query_repeats_is_recorded_once(ledger: Folder)
     assert Ledger(ledger).totals("function") == Totals(2, 20, 13)
 
 
+def test_a_batch_that_was_cut_off_is_recorded_when_it_has_been_repeated(ledger: Folder, tmp_path: Path) -> None:
+    commits = Folder(tmp_path / "commits")
+    commits.replace("0", b"v1")
+    stopped = FunctionAccounts(ledger, "score", 2.0, commits)
+    stopped.record(total_of(task(0, 10, 4), task(1, 3, 3)), 1, at_s=1.0, ended=True)  # one task of batch 1 came through
+    assert Ledger(ledger).totals("function") == Totals(1, 10, 4)
+    commits.replace("1", b"v1")
+    later = FunctionAccounts(ledger, "score", 2.0, commits)
+    later.record(total_of(task(1, 10, 9)), 2, at_s=2.0, ended=True)
+    assert Ledger(ledger).totals("function") == Totals(2, 20, 13)
+
+
 def test_the_guards_records_and_those_of_two_functions_do_not_meet(ledger: Folder) -> None:
     Ledger.open(ledger).start(1.0)
     for name in ("score", "parse"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from jettison.costs.pace import STARVATION
 from jettison.costs.partition import RESERVE, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
 from jettison.costs.sketch import CostSketch
+from jettison.errors import InvalidInput
 
 HASHES = SharedHashes(2, 2048, seed=1)
 COST_S = {"cheap": 0.001, "dear": 0.025}
@@ -265,6 +267,22 @@ def test_null_keys_and_arrivals_are_rows_like_others() -> None:
     )
     _, report = world.run([batch])
     assert (report.rows_kept, report.rows_over) == (2, 0)
+
+
+def test_arrivals_without_a_time_zone_are_read_in_the_sessions() -> None:
+    world = World(bound_s=10.0)
+    world.now_s = datetime(2026, 7, 1, 10, 0, 0, tzinfo=UTC).timestamp()
+    world.settings = PartitionSettings("key", 10.0, "at", time_zone="Europe/Berlin")
+    at = pa.array([datetime(2026, 7, 1, 11, 59, 57)] * 5, pa.timestamp("us"))  # three seconds ago in Berlin
+    _, report = world.run([pa.record_batch({"key": ["cheap"] * 5, "at": at, "row": range(5)})])
+    assert report.mean_wait_s == pytest.approx(3.0, abs=0.1)
+
+
+def test_arrivals_that_are_no_times_are_refused_by_name() -> None:
+    world = World()
+    batch = pa.record_batch({"key": ["cheap"], "at": ["yesterday"], "row": [0]})
+    with pytest.raises(InvalidInput, match="`arrival` must be a timestamp, got 'at' of type string"):
+        world.run([batch])
 
 
 def test_empty_partitions_report_nothing_but_themselves() -> None:

@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
-from jettison.errors import InvalidInput, InvalidSetting
+from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.spark.load_aware import LoadAware, costs_folder
 
 OUT = "id long, key string, started double"
@@ -164,6 +164,47 @@ def test_a_missing_column_is_named(spark: SparkSession, source, folder: Path) ->
     with pytest.raises(StreamingQueryException, match="colour"):
         run(wrapped, source.stream(), folder)
     wrapped.close()
+
+
+def test_columns_are_looked_at_before_the_query_starts(spark: SparkSession, source, folder: Path) -> None:
+    stream = source.stream()
+    for options, match in (
+        ({"key": "kex"}, "did you mean 'key'"),
+        ({"key": "key", "arrival": "id"}, "`arrival` must name a timestamp column"),
+        ({"key": "key", "value": "key"}, "`value` must name a column of numbers"),
+    ):
+        wrapped = jt.load_aware(busy, latency="1 second", checkpoint=folder, **options)  # type: ignore[arg-type]
+        with pytest.raises((InvalidSetting, MissingColumn), match=match):
+            wrapped.map(stream, OUT)
+        wrapped.close()
+    wrapped = jt.load_aware(busy, key="key", arrival="at", latency="1 second", checkpoint=folder)
+    assert wrapped.map(stream, OUT).columns == ["id", "key", "started"]
+    wrapped.close()
+
+
+def test_a_second_function_on_a_checkpoint_is_refused_while_the_first_is_open(
+    spark: SparkSession, folder: Path
+) -> None:
+    first = wrap(folder, latency="1 second")
+    with pytest.raises(InvalidSetting, match=r"one open function a checkpoint, 'busy' .* call `close\(\)`"):
+        wrap(folder, latency="1 second")
+    first.close()
+    second = wrap(folder, latency="1 second")
+    first.close()  # closing twice does not open the way for a third
+    with pytest.raises(InvalidSetting, match="one open function"):
+        wrap(folder, latency="1 second")
+    second.close()
+
+
+def test_a_folder_that_cannot_be_written_is_warned_of_once(
+    spark: SparkSession, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrapped = wrap(folder, latency="1 second")
+    wrapped._accounts.record = None  # type: ignore[assignment,method-assign] # fails like a full disk, each time
+    for _ in range(3):
+        wrapped._lay_down()
+    wrapped.close()
+    assert sum("could not be written" in one.message for one in caplog.records) == 1
 
 
 def test_what_is_refused(spark: SparkSession) -> None:

@@ -10,8 +10,8 @@ from jettison.storage import Folder
 class FunctionAccounts:
     """Writes one `function` record a micro-batch to the ledger, once over the life of the checkpoint.
 
-    Reports come as a running total. A batch is complete, and goes on record, when tasks of a later one have reported or
-    the query has ended; a batch whose tasks ran and that never committed is recorded when it has been repeated.
+    Reports come as a running total. A batch is complete, and goes on record, when tasks of a later one have reported, or
+    when the query has ended and has committed it; one that was cut off is recorded when it has been repeated.
 
     Parameters
     ----------
@@ -21,10 +21,13 @@ class FunctionAccounts:
         Of the function.
     bound_s
         Bound on the queuing latency.
+    commits
+        Where the query leaves a file named by the number of each batch that it has committed: `commits` in its checkpoint.
+        Where there is nothing, as in a query that is no stream, a query that has ended counts as complete.
     """
 
-    def __init__(self, folder: Folder, name: str, bound_s: float) -> None:
-        self._folder, self._name, self._bound_s = folder, name, bound_s
+    def __init__(self, folder: Folder, name: str, bound_s: float, commits: Folder | None = None) -> None:
+        self._folder, self._name, self._bound_s, self._commits = folder, name, bound_s, commits
         self._ledger: Ledger | None = None
         self._recorded: set[int] = set()
 
@@ -32,7 +35,7 @@ class FunctionAccounts:
         """Take what is new in a running total."""
         newest = max(total.batches, default=-1)
         for batch_id, account in sorted(total.batches.items()):
-            if batch_id in self._recorded or (batch_id == newest and not ended):
+            if batch_id in self._recorded or (batch_id == newest and not (ended and self._committed(batch_id))):
                 continue
             if self._ledger is None:
                 self._ledger = Ledger.open(self._folder, writer="function")
@@ -55,3 +58,7 @@ class FunctionAccounts:
                 cause=account.cause(self._bound_s),
             )
             self._recorded.add(batch_id)
+
+    def _committed(self, batch_id: int) -> bool:
+        committed = [] if self._commits is None else self._commits.names()
+        return not committed or batch_id < 0 or str(batch_id) in committed

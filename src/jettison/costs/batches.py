@@ -35,7 +35,7 @@ class Joiner:
     --------
     >>> joiner = Joiner()
     >>> one_row = pa.record_batch({"x": [1]})
-    >>> [list(joiner.add(one_row)), list(joiner.add(one_row)), [batch.num_rows for batch in joiner.rest()]]
+    >>> [joiner.add(one_row), joiner.add(one_row), [batch.num_rows for batch in joiner.rest()]]
     [[], [], [2]]
     """
 
@@ -43,22 +43,22 @@ class Joiner:
         self._small: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
-    def add(self, result: pa.RecordBatch) -> Batches:
+    def add(self, result: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Take a result; gives what is ready to travel."""
-        large = result.num_rows >= JOINED_ROWS or result.nbytes >= JOINED_BYTES
-        if large or (self._small and result.schema != self._small[0].schema):
-            yield from self.rest()
+        rows = result.num_rows
+        size = result.nbytes if rows < JOINED_ROWS else 0
+        large = rows >= JOINED_ROWS or size >= JOINED_BYTES
+        ready = self.rest() if large or (self._small and result.schema != self._small[0].schema) else []
         if large:
-            yield result
-            return
+            return [*ready, result]
         self._small.append(result)
-        self._rows += result.num_rows
-        self._bytes += result.nbytes
+        self._rows += rows
+        self._bytes += size
         if self._rows >= JOINED_ROWS or self._bytes >= JOINED_BYTES:
-            yield from self.rest()
+            ready += self.rest()
+        return ready
 
-    def rest(self) -> Batches:
+    def rest(self) -> list[pa.RecordBatch]:
         """What is left, as one batch."""
         small, self._small, self._rows, self._bytes = self._small, [], 0, 0
-        if small:
-            yield from pa.Table.from_batches(small).combine_chunks().to_batches() or small[:1]
+        return (pa.Table.from_batches(small).combine_chunks().to_batches() or small[:1]) if small else []

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jettison.costs.batches import Batches, Joiner, gathered
@@ -24,6 +25,7 @@ from jettison.costs.pace import STARVATION, Pace
 from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
 from jettison.costs.sketch import CostEstimates, CostSketch, FloatArray
+from jettison.errors import InvalidInput, explain
 
 ArrowFunction = Callable[[Batches], Batches]
 
@@ -59,6 +61,8 @@ class PartitionSettings:
         "fewest" drops the costliest rows; "in turn" is the paper's CHECK, which judges a row by the queue alone.
     learn
         False keeps the costs as they were given.
+    time_zone
+        In which times of arrival without a zone of their own are to be read.
     """
 
     key: str
@@ -68,6 +72,7 @@ class PartitionSettings:
     lookahead_rows: int = 50_000
     rule: Literal["fewest", "in turn"] = "fewest"
     learn: bool = True
+    time_zone: str = "UTC"
 
 
 @dataclass(slots=True)
@@ -77,6 +82,23 @@ class WorkerMemory:
     residuals: Residuals = field(default_factory=lambda: Residuals(memory_rows=1000.0))
     granularity: Granularity = field(default_factory=Granularity)
     pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows and when each arrived, worked out once."""
+
+    table: pa.Table
+    arrivals_s: FloatArray
+
+    def first(self, rows: int) -> _Rows:
+        return _Rows(self.table.slice(0, rows), self.arrivals_s[:rows])
+
+    def after(self, rows: int) -> _Rows:
+        return _Rows(self.table.slice(rows), self.arrivals_s[rows:])
+
+    def where(self, wanted: NDArray[np.bool_]) -> _Rows:
+        return _Rows(self.table.filter(pa.array(wanted)), self.arrivals_s[wanted])
 
 
 @dataclass(slots=True)
@@ -141,6 +163,7 @@ class PartitionShedder:
         self._head_start_s = HEAD_START * settings.bound_s
         self._started_s: float | None = None
         self._suspended_s = 0.0
+        self._own_s = 0.0  # on slices and results; `_own_time` is for what comes once in many rows
         self._work_ends_s: float | None = None
 
     def run(self, function: ArrowFunction, batches: Batches) -> Batches:
@@ -150,40 +173,51 @@ class PartitionShedder:
         for result in function(self._feed(batches)):
             # Neither joining results nor what happens to them downstream is work of the function.
             paused = self._clock()
-            yield from joiner.add(result)
-            self._suspended_s += self._clock() - paused
+            ready = joiner.add(result)
+            joined = self._clock()
+            self._own_s += joined - paused
+            yield from ready
+            self._suspended_s += (self._clock() if ready else joined) - paused
         yield from joiner.rest()
+        self._report.own_s += self._own_s
         self._memory.pace.end(self._report.busy_s)
 
     def _feed(self, batches: Batches) -> Batches:
         """Hand out rows in slices. When the clock runs away from the estimates, what is left is decided anew."""
+        granularity, longest_s = self._memory.granularity, BEHIND * self._settings.bound_s
         for rows in self._tables(batches):
-            self._count(rows)
-            left: pa.Table | None = rows
+            left: _Rows | None = rows
             while left is not None:
                 with self._own_time():
                     chunk, kept = self._decide(left)
-                left = None
-                for piece in self._slices(kept):
-                    if self._settings.learn and self._behind(chunk) > BEHIND * self._settings.bound_s:
-                        left = kept.slice(chunk.handed)
+                    granularity.begin(longest_s)
+                left, turned = None, self._clock()
+                for piece in self._slices(kept.table):
+                    if self._settings.learn and self._behind(chunk) > longest_s:
+                        left = kept.after(chunk.handed)
                         break
-                    started, suspended = self._clock(), self._suspended_s
+                    started, suspended, own = self._clock(), self._suspended_s, self._own_s
                     yield piece
-                    took = self._clock() - started - (self._suspended_s - suspended)
+                    ended = self._clock()
+                    took = ended - started - (self._suspended_s - suspended)
                     expected = chunk.add(piece.num_rows, started, max(took, 0.0))
-                    self._memory.granularity.learn(piece.num_rows, took, expected)
+                    # Ours for this slice: to cut it and look at the clock before it, and to join its results.
+                    granularity.learn(piece.num_rows, took, expected, started - turned + self._own_s - own)
+                    self._own_s += started - turned
+                    turned = ended
                 with self._own_time():
                     self._learn(chunk)
 
-    def _tables(self, batches: Batches) -> Iterator[pa.Table]:
+    def _tables(self, batches: Batches) -> Iterator[_Rows]:
         """Rows to be decided on together. Before anything is known of costs, only a few."""
         for parts in gathered(batches, self._enough):
-            rows = self._oldest_first(pa.Table.from_batches(parts))
+            with self._own_time():
+                rows = self._oldest_first(pa.Table.from_batches(parts))
+                self._count(rows)
             if self._costs.rows_learned == 0.0:
-                yield rows.slice(0, FIRST_ROWS)
-                rows = rows.slice(FIRST_ROWS)
-            if rows.num_rows:
+                yield rows.first(FIRST_ROWS)
+                rows = rows.after(FIRST_ROWS)
+            if rows.table.num_rows:
                 yield rows
 
     def _enough(self, rows: int) -> bool:
@@ -194,23 +228,21 @@ class PartitionShedder:
         self._head_start_s -= work_s
         return True
 
-    def _oldest_first(self, rows: pa.Table) -> pa.Table:
+    def _oldest_first(self, table: pa.Table) -> _Rows:
         """Rows in order of arrival: a partition put together from several files has none of its own."""
-        if self._settings.arrival is None:
-            return rows
-        arrivals_s = self._arrivals(rows, self._clock())
-        if (np.diff(arrivals_s) >= 0.0).all():
-            return rows
-        return rows.take(pa.array(np.argsort(arrivals_s, kind="stable")))
+        arrivals_s = self._arrivals(table, self._clock())
+        if self._settings.arrival is None or (np.diff(arrivals_s) >= 0.0).all():
+            return _Rows(table, arrivals_s)
+        order = np.argsort(arrivals_s, kind="stable")
+        return _Rows(table.take(pa.array(order)), arrivals_s[order])
 
     def _slices(self, kept: pa.Table) -> Batches:
         for batch in kept.to_batches():
             offset = 0
-            while offset < batch.num_rows:
-                with self._own_time():
-                    rows, left = self._memory.granularity.next_rows(), batch.num_rows - offset
-                    # No remainder of its own: a call for a few rows costs as much as one for many.
-                    piece = batch.slice(offset, rows if left >= 2 * rows else left)
+            while left := batch.num_rows - offset:
+                rows = self._memory.granularity.next_rows(left)
+                # No remainder of its own: a call for a few rows costs as much as one for many.
+                piece = batch.slice(offset, rows if left >= 2 * rows else left)
                 offset += piece.num_rows
                 yield piece
 
@@ -224,19 +256,18 @@ class PartitionShedder:
         """By how much the next row starts later than was expected when it was kept."""
         return self._clock() - self._suspended_s - chunk.decided_s - float(chunk.before_s[chunk.handed])
 
-    def _count(self, rows: pa.Table) -> None:
-        now_s = self._clock()
-        late = now_s - self._arrivals(rows, now_s) > self._settings.bound_s
-        self._report.rows_seen += rows.num_rows
+    def _count(self, rows: _Rows) -> None:
+        late = self._clock() - rows.arrivals_s > self._settings.bound_s
+        self._report.rows_seen += rows.table.num_rows
         self._report.rows_late += int(late.sum())
 
-    def _decide(self, rows: pa.Table) -> tuple[_Chunk, pa.Table]:
+    def _decide(self, rows: _Rows) -> tuple[_Chunk, _Rows]:
         now_s, bound_s, residuals = self._clock(), self._settings.bound_s, self._memory.residuals
-        keys = rows[self._settings.key].combine_chunks()
+        keys = rows.table[self._settings.key].combine_chunks()
         cells = self._costs.hashes.cells(fingerprints(keys))
         estimates = self._costs.estimate_cells(cells)
         costs = estimates.cost * np.where(estimates.known, residuals.factor(known=True), residuals.factor(known=False))
-        arrivals_s = self._arrivals(rows, now_s)
+        arrivals_s = rows.arrivals_s
         slack_s = (1.0 - RESERVE) * bound_s - (now_s - arrivals_s)
         if slack_s.max() <= 0.0:  # all come too late: still some work is done, on the cheapest
             slack_s = np.full(len(slack_s), STARVATION * bound_s)
@@ -244,17 +275,17 @@ class PartitionShedder:
         if self._settings.rule == "in turn":
             kept = keep_in_turn(costs, slack_s)
         else:
-            values = None if self._settings.value is None else _numbers(rows[self._settings.value])
+            values = None if self._settings.value is None else _numbers(rows.table[self._settings.value])
             kept = keep_most(costs, np.minimum(slack_s, work_s), values)
         self._work_ends_s = now_s + work_s
         if not kept.all():
             self._account_for(keys, costs, ~kept)
-            keys, rows = keys.filter(pa.array(kept)), rows.filter(pa.array(kept))
-            cells, arrivals_s, costs = cells[:, kept], arrivals_s[kept], costs[kept]
+            keys, rows = keys.filter(pa.array(kept)), rows.where(kept)
+            cells, costs = cells[:, kept], costs[kept]
             estimates = CostEstimates(estimates.cost[kept], estimates.known[kept])
         before_s = np.concatenate([[0.0], np.cumsum(costs)])
         since_s = now_s - self._suspended_s
-        return _Chunk(keys, cells, estimates.cost, estimates.known, arrivals_s, before_s, since_s), rows
+        return _Chunk(keys, cells, estimates.cost, estimates.known, rows.arrivals_s, before_s, since_s), rows
 
     def _account_for(self, keys: pa.Array, costs: FloatArray, dropped: NDArray[np.bool_]) -> None:
         """Put rows that go on record, with what they were estimated at."""
@@ -277,7 +308,20 @@ class PartitionShedder:
             # The wait starts with the first rows that came from upstream, not with the task that waited for them.
             self._started_s = now_s if self._started_s is None else self._started_s
             return np.full(rows.num_rows, self._started_s)
-        micros = rows[self._settings.arrival].combine_chunks().cast(pa.timestamp("us", "UTC"), safe=False)
+        times = rows[self._settings.arrival].combine_chunks()
+        if not pa.types.is_timestamp(times.type):
+            raise InvalidInput(
+                explain(
+                    "`arrival` must be a timestamp",
+                    f"{self._settings.arrival!r} of type {times.type}",
+                    where="load_aware",
+                    hint="make one of it first, for example with `to_timestamp`",
+                )
+            )
+        if times.type.tz is None:
+            # The later reading of an hour that comes twice: rows then pass for younger, and none is dropped for it.
+            times = pc.assume_timezone(times, self._settings.time_zone, ambiguous="latest", nonexistent="latest")
+        micros = times.cast(pa.timestamp("us", "UTC"), safe=False)
         seconds = micros.cast(pa.int64()).fill_null(round(now_s * 1e6)).to_numpy(zero_copy_only=False) / 1e6
         return np.asarray(np.minimum(seconds, now_s), dtype=np.float64)
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, NumericType, StructType
 
 from jettison import storage
 from jettison.costs.accounts import FunctionAccounts
@@ -25,6 +26,7 @@ from jettison.costs.report import TaskReport
 from jettison.costs.status import STATUS_FILE, CostStatus, KeyCost
 from jettison.durations import Duration, seconds
 from jettison.errors import DamagedPlan, InvalidInput, InvalidSetting, MissingColumn, Unsupported, explain
+from jettison.spark import validate
 from jettison.storage import Folder
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ of the function's bound, and then its batch, which works for up to the bound: cl
 trigger, where the controller steers for 0.85 of the query's bound. Less, and the guard sheds in the function's stead."""
 HASH_SEED = 1
 """Of every sketch, so that costs learned in one run fit the next."""
+
+_OPEN: dict[str, LoadAware] = {}
+"""Functions whose costs this process writes, by folder."""
 
 _MEMORIES: dict[str, WorkerMemory] = {}
 """Of this worker process, by wrapper: Spark reuses its Python workers from task to task."""
@@ -76,13 +81,14 @@ def load_aware(
     latency
         The bound: `"32 ms"`, `"2 seconds"`.
     arrival
-        Timestamp column of the arrival at the source. Without it only the wait within the partition is bounded.
+        Timestamp column of the arrival at the source; one without a time zone is read in that of the session. Without a
+        column only the wait within the partition is bounded.
     value
         Column with the utility of a row; rows that cost most per unit of it are then dropped first.
     checkpoint
         Where learned costs are kept for a restart and for executors to read, in `jettison/costs/` under it: the query's
         checkpoint location. Without it they live in a temporary folder of this machine, which only a local master sees.
-        What was dropped is recorded in the ledger in `jettison/ledger/`.
+        What was dropped is recorded in the ledger in `jettison/ledger/`. It holds the costs of one function at a time.
     shedder
         Of the query that the function is part of, where there is one: its checkpoint is used, `shedder.status()` shows the
         function, and a bound that would make the two work against each other is refused.
@@ -111,14 +117,23 @@ def load_aware(
                 hint="call it after `SparkSession.builder.getOrCreate()` on a session that is not Spark Connect",
             )
         )
-    settings = PartitionSettings(key, seconds(latency, name="latency"), arrival, value, lookahead_rows, rule, learn)
+    settings = PartitionSettings(
+        key,
+        seconds(latency, name="latency"),
+        arrival,
+        value,
+        lookahead_rows,
+        rule,
+        learn,
+        time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
+    )
     if shedder is not None:
         _refuse_fight(shedder.latency_bound_s, settings.bound_s)
         if checkpoint is not None:
             raise InvalidSetting("`checkpoint` is the shedder's own. Hint: pass `shedder` alone.")
         checkpoint = shedder.checkpoint
-    home = storage.home(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
-    wrapped = LoadAware(spark, fn, settings, home, SharedHashes(*sketch, seed=HASH_SEED))
+    folder = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
+    wrapped = LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=HASH_SEED))
     if shedder is not None:
         try:
             shedder.attach(wrapped)
@@ -142,31 +157,73 @@ def _refuse_fight(query_bound_s: float, function_bound_s: float) -> None:
         )
 
 
+def _refuse_second(folder: Folder, name: str) -> None:
+    if folder.uri in _OPEN:
+        raise InvalidSetting(
+            explain(
+                f"one open function a checkpoint, {_OPEN[folder.uri].__name__!r} in this case",
+                f"{name!r} as well",
+                where="load_aware",
+                hint="call `close()` on the one before if its query has ended, or give each a checkpoint folder of its own",
+            )
+        )
+
+
+def _refuse_no_number(name: str, kind: DataType) -> None:
+    if not isinstance(kind, NumericType):
+        raise InvalidSetting(
+            explain(
+                "`value` must name a column of numbers", f"{name!r} of type {kind.simpleString()}", where="load_aware"
+            )
+        )
+
+
 class LoadAware:
-    """A function wrapped by `load_aware`; pass it to `mapInArrow`, and ask it how it is doing.
+    """A function wrapped by `load_aware`; pass it to `mapInArrow` or give it rows by `map`, and ask it how it is doing.
 
     What executors learn comes back through an accumulator; a thread adds it up and lays it down as a drop plan, which every
     task reads when it starts. The thread ends with `close`, or with this process.
     """
 
     def __init__(
-        self, spark: SparkSession, fn: ArrowFunction, settings: PartitionSettings, home: Folder, hashes: SharedHashes
+        self,
+        spark: SparkSession,
+        fn: ArrowFunction,
+        settings: PartitionSettings,
+        checkpoint: Folder,
+        hashes: SharedHashes,
     ) -> None:
         self.__name__ = getattr(fn, "__name__", "load_aware")
         self._settings = settings
+        home = storage.home(checkpoint.uri)
         self._folder = home / "costs"
+        _refuse_second(self._folder, self.__name__)
         self._book = _restored(self._folder, hashes)
         self._before = _costliest_before(self._folder)
-        self._accounts = FunctionAccounts(home / "ledger", self.__name__, settings.bound_s)
+        commits = checkpoint / "commits"
+        self._accounts = FunctionAccounts(home / "ledger", self.__name__, settings.bound_s, commits)
         self._reports = spark.sparkContext.accumulator(TaskReport.empty(hashes), _Reports(hashes))
         self._task = _Task(uuid.uuid4().hex, fn, settings, self._folder.uri, hashes, self._reports)
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._warned = False
+        _OPEN[self._folder.uri] = self
         threading.Thread(target=self._publish, name="jettison-costs", daemon=True).start()
 
     def __call__(self, batches: Batches) -> Batches:
         """Run the function on the rows kept; Spark calls this in executors."""
         return self._task(batches)
+
+    def map(self, rows: DataFrame, schema: StructType | str) -> DataFrame:
+        """`rows.mapInArrow(self, schema)`, refused at once where a column is missing or of no use."""
+        settings = self._settings
+        validate.present(rows, settings.key, "key")
+        if settings.arrival is not None:
+            validate.timestamp(rows, settings.arrival)
+        if settings.value is not None:
+            validate.present(rows, settings.value, "value")
+            _refuse_no_number(settings.value, rows.schema[settings.value].dataType)
+        return rows.mapInArrow(self, schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Executors need the task alone: neither the thread nor the session can travel.
@@ -180,6 +237,8 @@ class LoadAware:
         """Lay the last costs down, put the last batch on record, and stop."""
         self._closed.set()
         self._lay_down()
+        if _OPEN.get(self._folder.uri) is self:
+            del _OPEN[self._folder.uri]
 
     def _publish(self) -> None:
         while not self._closed.wait(_PUBLISH_EVERY_S):
@@ -195,8 +254,11 @@ class LoadAware:
                         write_costs(self._folder, self._book, self._settings.bound_s, share)
                     self._folder.replace(STATUS_FILE, self.status().to_json().encode())
                 self._accounts.record(total, self._book.version, time.time(), ended=self._closed.is_set())
+                self._warned = False
         except Exception:  # executors go on with the costs that they have
-            _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
+            if not self._warned:  # once, and not five times a second until the disk has room again
+                _log.warning("learned costs could not be written to %s", self._folder, exc_info=True)
+            self._warned = True
 
 
 @dataclass(slots=True)
