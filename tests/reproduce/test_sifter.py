@@ -57,7 +57,7 @@ def test_the_true_qos_is_counted_at_the_throttler_not_at_what_a_sample_lets_pass
     codes = trial.queries.space.codes(stream.rows(100_000))
     rates = []
     for one in trial._built_for(16):
-        first, corrected = (built.filter(throttler, 0.5) for built in (one.first, one.corrected))
+        first, corrected = (built.filter(throttler, 0.5) for built in (one.candidate.built, one.corrected))
         region = first.partition.region_of(codes)
         rates.append([1.0 - made.drop[region].mean() for made in (first, corrected)])
     assert max(abs(rate - throttler) for rate, _ in rates) > 0.02 * throttler

@@ -19,8 +19,7 @@ from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.plan import DropPlan
 from jettison.policies.sifter import Sifter, fingerprint
 from jettison.settings import RegionDrop
-from jettison.sifter.build import Sample
-from jettison.sifter.choose import candidates
+from jettison.sifter.build import Sample, build
 from jettison.sifter.partition import Leaf, grown
 from jettison.sifter.raster import PLAN_MOST_CELLS, Raster
 from jettison.sifter.space import CELLS, Attribute, Space
@@ -89,7 +88,7 @@ def test_rows_fall_into_the_same_regions_as_in_numpy(spark, keep, partitioning, 
     random = np.random.default_rng(regions)
     queries = random_queries(random, MIXED, 20)
     sampled = Sample.of(queries, random_rows(random, MIXED, 300))
-    partition = candidates(queries, sampled, regions=regions, partitioning=partitioning)[0].partition
+    partition = build(queries, sampled, regions=regions, partitioning=partitioning).partition
     points = random_rows(random, MIXED, 800)
     # Every second region is kept whole, the others not at all, and so is what lies outside: no chance is left.
     shares = np.append(np.arange(partition.regions) % 2, partition.regions % 2)
@@ -104,7 +103,7 @@ def test_values_far_outside_missing_or_at_an_edge_are_told_from_those_inside(spa
     inf, nan = float("inf"), float("nan")
     values = [-1.0, 1.0, 0.0, -1.0000001, 1.0000001, -1e300, 1e300, -inf, inf, nan, -0.0, 1e-300]
     points = np.array([[x, y] for x in values for y in (0.0, 3.0, 4.0, -1.0, 1e18)])
-    partition = candidates(queries, Sample.of(queries, points), regions=6, partitioning="grid")[0].partition
+    partition = build(queries, Sample.of(queries, points), regions=6, partitioning="grid").partition
     for outside in (0.0, 1.0):
         shares = np.append(np.arange(partition.regions) % 2, outside)
         kept = keep(frame(spark, space, points), setting_of(space, partition, shares), space)
@@ -126,7 +125,7 @@ def test_cuts_that_crowd_in_a_corner_of_the_domain_are_told_apart(spark, keep):
     random = np.random.default_rng(1)
     points = random.random((2000, 1)) * 1e5
     queries = jt.RangeQueries.from_boxes(space, points[:50], points[:50] + 2e3)
-    built = candidates(queries, Sample.of(queries, points), regions=64, partitioning="data")[0]
+    built = build(queries, Sample.of(queries, points), regions=64, partitioning="data")
     shares = np.append(np.arange(built.partition.regions) % 2, 1.0)
     kept = keep(frame(spark, space, points), setting_of(space, built.partition, shares), space)
     expected = np.flatnonzero(shares[built.partition.region_of(space.codes(points))])
