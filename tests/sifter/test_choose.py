@@ -23,9 +23,8 @@ def judged(partitioning, qos_by_row):
         assert (throttler, fairness) == (0.3, 0.5)
         return qos_by_row
 
-    return SimpleNamespace(
-        built=SimpleNamespace(partitioning=partitioning), held_out=SimpleNamespace(qos_by_row=answer)
-    )
+    built = SimpleNamespace(partitioning=partitioning, partition=SimpleNamespace(regions=16))
+    return SimpleNamespace(built=built, held_out=SimpleNamespace(qos_by_row=answer))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_halves_of_the_sample_are_judged_by_the_other_half(partitioning):
     assert by_row.std() > 0.0
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("rows", [0, 1, 2, 17])
 def test_a_sample_of_hardly_any_rows_gives_qdpart(rows):
     assert best(candidates(*drawn(Workload(), 4, rows), regions=9), 0.5, 0.5).built.partitioning == "qdpart"
 

@@ -64,7 +64,8 @@ def best(known: Sequence[Candidate], throttler: float, fairness: float) -> Candi
     judged = [one.held_out.qos_by_row(throttler, fairness) for one in known if one.held_out is not None]
     assert len(judged) == len(known)
     preferred = next((place for place, one in enumerate(known) if one.built.partitioning == _PREFERRED), 0)
-    if len(judged[0]) < 2:  # no spread, no error
+    # With less than one row for each region in either half the spread of the rows says nothing.
+    if len(judged[0]) < 2 * max(one.built.partition.regions for one in known):
         return known[preferred]
     leader = max(range(len(known)), key=lambda place: float(judged[place].mean()))
     lead = judged[leader] - judged[preferred]
