@@ -100,6 +100,9 @@ def test_claims_of_figure_4_fail_where_sifters_are_no_better_than_random():
     assert not claims["fig4-both-skewed"].holds
     assert not claims["fig4-no-single-best"].holds
     assert claims["fig4-proportional"].holds
+    assert claims["choice-any-setting"].holds
+    behind = partitionings.claims(partitionings.looked_up(grid, flat), {}, [outcome(data=0.52)])
+    assert not {one.id: one for one in behind}["choice-any-setting"].holds  # wherever it was measured
 
 
 def test_claims_of_the_other_figures_fail_where_nothing_changes():

@@ -1,4 +1,4 @@
-"""The default choice among partitionings: by held-out rows, and QDPart unless another one's lead is beyond chance."""
+"""The default choice: QDPart, unless another partitioning's lead is beyond chance."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from jettison.errors import InvalidSetting
 from jettison.reproduce.sifter.trial import CHOSEN, METHODS, Trial
 from jettison.reproduce.sifter.workload import Generated, Workload
-from jettison.sifter.build import PARTITIONINGS, Sample, partition_by
-from jettison.sifter.choose import best, candidates
-from jettison.sifter.held_out import HeldOut
+from jettison.sifter.build import PARTITIONINGS, Sample
+from jettison.sifter.choose import best, candidate, candidates
 
 # 100 rows whose differences have a standard deviation of 0.1, that is a standard error of 0.01.
 NOISE = np.tile([-0.1, 0.1], 50)
@@ -24,20 +23,20 @@ def judged(partitioning, qos_by_row):
         return qos_by_row
 
     built = SimpleNamespace(partitioning=partitioning, partition=SimpleNamespace(regions=16))
-    return SimpleNamespace(built=built, held_out=SimpleNamespace(qos_by_row=answer))
+    return SimpleNamespace(built=built, region_of=range(100), qos_by_row=answer)
 
 
 @pytest.mark.parametrize(
     ("mean", "noise", "chosen"),
     [
-        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.56}, NOISE, "data"),  # four standard errors
-        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.58}, NOISE, "qdpart"),  # two: may be chance
+        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.55}, NOISE, "data"),  # five standard errors
+        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.57}, NOISE, "qdpart"),  # three: may be chance
         ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.599}, 0.0 * NOISE, "data"),  # rows all say so
         ({"grid": 0.5, "data": 0.6, "query": 0.61, "qdpart": 0.7}, NOISE, "qdpart"),
         ({"grid": 0.5, "data": 0.5, "query": 0.5, "qdpart": 0.5}, 0.0 * NOISE, "qdpart"),
     ],
 )
-def test_another_one_than_qdpart_is_chosen_for_a_lead_of_more_than_three_standard_errors(mean, noise, chosen):
+def test_another_one_than_qdpart_is_chosen_for_a_lead_of_more_than_four_standard_errors(mean, noise, chosen):
     known = [judged(name, qos + noise * (name != "qdpart")) for name, qos in mean.items()]
     assert best(known, 0.3, 0.5).built.partitioning == chosen
 
@@ -62,22 +61,29 @@ def test_where_there_is_nothing_to_gain_qdpart_is_chosen(seed):
 
 
 @pytest.mark.parametrize("partitioning", PARTITIONINGS)
-def test_halves_of_the_sample_are_judged_by_the_other_half(partitioning):
-    queries, sample = drawn(Workload(), 3, rows=201)
-    held_out = HeldOut.of(queries, sample, partitioning=partitioning, regions=9)
-    expected = []
-    for fold, unseen in zip(held_out.folds, (slice(0, None, 2), slice(1, None, 2)), strict=True):
-        seen = np.ones(201, dtype=bool)
-        seen[unseen] = False
-        partition = partition_by(partitioning, queries, sample.part(seen), 9)
-        assert fold.built.partition == partition
-        rows = np.bincount(partition.region_of(sample.codes[unseen]), minlength=partition.regions)
-        assert fold.built.statistics.frequency == pytest.approx(rows / rows.sum())
-        expected += [fold.built.expected_qos(0.3, 0.5)] * rows.sum()
-    by_row = held_out.qos_by_row(0.3, 0.5)
-    assert len(by_row) == 201
-    assert by_row.mean() == pytest.approx(np.mean(expected))
-    assert by_row.std() > 0.0
+def test_rows_judge_what_the_model_expects_and_more_rows_more_surely(partitioning):
+    errors = []
+    for rows in (200, 3200):
+        one = candidate(*drawn(Workload(), 3, rows), partitioning=partitioning, regions=9)
+        by_row = one.qos_by_row(0.3, 0.5)
+        assert len(by_row) == rows
+        assert by_row.mean() == pytest.approx(one.built.expected_qos(0.3, 0.5))
+        errors.append(by_row.std() / rows**0.5)
+    assert errors[0] > 3 * errors[1] > 0.0
+
+
+def test_the_error_is_about_how_much_the_models_lead_differs_from_sample_to_sample():
+    leads, errors = [], []
+    generated = Generated(Workload(data="uniform", query="uniform"), 5)
+    for _ in range(40):
+        sample = Sample.of(generated.queries, generated.rows(500))
+        data, grid = (
+            candidate(generated.queries, sample, partitioning=name, regions=16).qos_by_row(0.5, 0.5)
+            for name in ("query", "grid")
+        )
+        leads.append((data - grid).mean())
+        errors.append((data - grid).std() / 500**0.5)
+    assert np.std(leads) == pytest.approx(np.mean(errors), rel=0.5)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 17])

@@ -53,7 +53,7 @@ class Sifter:
     fairness
         Largest difference between the shares dropped in two regions with queries, in [0, 1].
     partitioning
-        `"auto"` compares all four by their QoS on rows held out of the sample; or one of `"grid"`, `"data"`, `"query"`,
+        `"auto"` compares all four by the QoS that the model expects; or one of `"grid"`, `"data"`, `"query"`,
         `"qdpart"`.
     outside
         What happens to rows outside the domain while shedding: all are kept, or all dropped.

@@ -13,7 +13,7 @@ from jettison.sifter.configure import Configuration, configure
 from jettison.sifter.consolidate import RegionStatistics, consolidate, frequencies
 from jettison.sifter.equidepth import equi_depth
 from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import Ints, Partition
+from jettison.sifter.partition import Partition
 from jettison.sifter.qdpart import qdpart
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.region_filter import Outside, RegionFilter
@@ -43,10 +43,6 @@ class Sample:
         """The sampled `points`, shape (rows, attributes)."""
         given = np.asarray(points, dtype=np.float64).reshape(-1, queries.space.dimensions)
         return cls(queries.space.codes(given), queries.hits(given))
-
-    def part(self, rows: NDArray[np.bool_]) -> Sample:
-        """Some of the rows."""
-        return Sample(self.codes[rows], self.hits[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +109,5 @@ def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Samp
 def build(queries: RangeQueries, sample: Sample, *, partitioning: Partitioning, regions: int) -> Built:
     """Partition and consolidate."""
     partition = partition_by(partitioning, queries, sample, regions)
-    return recounted(queries, partitioning, partition, partition.region_of(sample.codes))
-
-
-def recounted(queries: RangeQueries, partitioning: Partitioning, partition: Partition, region_of: Ints) -> Built:
-    """Consolidate for given regions and the region of each row."""
-    frequency = frequencies(partition, region_of)
+    frequency = frequencies(partition, partition.region_of(sample.codes))
     return Built(queries, partitioning, partition, consolidate(queries, partition, frequency))
