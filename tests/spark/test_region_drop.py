@@ -183,16 +183,20 @@ def test_protected_rows_are_never_dropped(spark, keep):
     assert keep(rows, setting, space, protect=F.col("id") % 10 == 0).count() == 100
 
 
-def test_the_plan_is_native(spark, tmp_path):
+def test_the_plan_is_native_and_what_is_observed_was_computed_before(spark, tmp_path):
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
     channel.publish(DropPlan(1))
-    mechanism = RegionMechanism(MIXED)
+    mechanism = RegionMechanism(MIXED, sample_every=100)
     rows = spark.range(10).selectExpr("id", "1.5d as price", "2 as qty", "'tech' as sector")
     point = DropPoint("rows", ("id",), observed=False)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         guarded(rows, point, mechanism, channel.subquery(spark, "rows", mechanism, metric="m")).explain("formatted")
     assert "Python" not in text.getvalue()
+    # Observed expressions are interpreted, row by row: they must find the order of the sample ready.
+    observed = [line for line in text.getvalue().splitlines() if "min_by" in line]
+    assert observed
+    assert not [line for line in observed if "xxhash64" in line]
 
 
 def test_columns_are_checked_before_anything_starts(spark, keep):

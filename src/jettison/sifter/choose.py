@@ -71,8 +71,8 @@ def best(known: Sequence[Candidate], throttler: float, fairness: float) -> Candi
     microseconds, and the model that configures it also says what to expect, so all four are built and compared. Every
     row of the sample judges all of them, so the differences, row by row, give the standard error of a lead; it falls
     with the size of the sample. A lead must be several times as large: there are three rivals, compared anew for every
-    throttler, and the model, which takes rows to be spread evenly within a region, favours equi-depth cuts by about
-    half a standard error of 1,000 rows where nothing is to be gained at all.
+    throttler, and the model, which takes rows to be spread evenly within a region, favours equi-depth cuts a little
+    even where nothing is to be gained. `docs/papers/sifter.md` says how the number was settled.
     """
     preferred = next((place for place, one in enumerate(known) if one.built.partitioning == _PREFERRED), 0)
     most_regions = max(one.built.partition.regions for one in known)
