@@ -16,7 +16,7 @@ from jettison.plan_file import DEFAULT_SIZE
 from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import RegionDrop
 from jettison.sifter import codec
-from jettison.sifter.build import Built, Sample, build
+from jettison.sifter.build import Built, Sample
 from jettison.sifter.choose import Candidate, best, candidate, candidates
 from jettison.sifter.configure import check_fairness
 from jettison.sifter.consolidate import frequencies
@@ -222,17 +222,15 @@ class Sifter:
         kept = np.append(1.0 - made.drop, 1.0 if self._outside == "keep" else 0.0)
         return tuple((sampled + (1.0 - sampled) * kept).tolist())
 
-    def _fitting(self, asked: Candidate, sample: Sample) -> tuple[Candidate, Raster]:
-        """The candidate asked for, or the finest of its kind whose raster fits a plan, with that raster."""
-        built, regions = asked.built, asked.built.partition.regions
-        room = _PLAN_BYTES / self._drop_points
-        while not _fits(raster := Raster.of(built.partition), built.partition.regions, room):
+    def _fitting(self, fitting: Candidate, sample: Sample) -> tuple[Candidate, Raster]:
+        """The candidate itself, or the finest of its kind whose raster fits a plan, with that raster."""
+        regions, room = fitting.built.partition.regions, _PLAN_BYTES / self._drop_points
+        while not _fits(raster := Raster.of(fitting.built.partition), fitting.built.partition.regions, room):
             regions = max(regions * 3 // 4, 1)
-            built = build(self.queries, sample, partitioning=built.partitioning, regions=regions)
+            kind = fitting.built.partitioning
+            fitting = candidate(self.queries, sample, partitioning=kind, regions=regions)
         assert raster is not None
-        if built is asked.built:
-            return asked, raster
-        return candidate(self.queries, sample, partitioning=built.partitioning, regions=regions), raster
+        return fitting, raster
 
 
 class _LaidOut:
