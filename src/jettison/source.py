@@ -134,10 +134,22 @@ class SifterFilter:
         else:
             missing, given = list(space.names[len(columns) :]), list(columns)
         if missing or len(given) != space.dimensions:
-            raise InvalidInput(explain(f"columns for {', '.join(space.names)}", f"{len(given)} of them"))
+            raise InvalidInput(
+                explain(
+                    f"columns for {', '.join(space.names)}",
+                    f"{len(given)} of them",
+                    hint="a mapping may hold others besides",
+                )
+            )
         places = [one.coordinates(column) for one, column in zip(space.attributes, given, strict=True)]
         if len({len(place) for place in places}) != 1:
-            raise InvalidInput(explain("columns of one length", str([len(place) for place in places])))
+            raise InvalidInput(
+                explain(
+                    "columns of one length",
+                    str([len(place) for place in places]),
+                    hint="pass the columns of one batch of rows",
+                )
+            )
         return places
 
     def _regions(self, columns: list[NDArray[np.float64]]) -> SmallInts:

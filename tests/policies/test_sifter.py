@@ -197,10 +197,19 @@ def test_spaces_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"fairness": 2.0}, {"sample_every": 1}, {"sample_every": -3}, {"regions": 0}, {"drift": 0.0}]
+    "wrong",
+    [
+        {"fairness": 2.0},
+        {"sample_every": 1},
+        {"sample_every": -3},
+        {"regions": 0},
+        {"drift": 0.0},
+        {"sample_size": 0},
+        {"partitioning": "hex"},
+    ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(InvalidSetting):
+def test_settings_that_make_no_sense_are_refused_with_a_hint(wrong):
+    with pytest.raises(InvalidSetting, match="Hint: "):
         sifter(**wrong)
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from jettison.errors import InvalidSetting
 from jettison.sifter.adapt import AdaptiveSifter
-from jettison.sifter.build import Sample
-from jettison.sifter.choose import best, candidates
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.space import Attribute, Space
 from jettison.source import SifterFilter
@@ -109,32 +107,3 @@ def test_counts_of_another_filter_are_refused():
     adaptive.update(0.5)
     with pytest.raises(InvalidSetting, match="17 counts"):
         adaptive.observe(np.ones(3))
-
-
-@pytest.mark.parametrize(
-    ("expected", "chosen"),
-    [
-        ({"grid": 0.5, "data": 0.6, "query": 0.55, "qdpart": 0.56}, "data"),
-        ({"grid": 0.5, "data": 0.6, "query": 0.61, "qdpart": 0.595}, "qdpart"),  # less than the margin
-        ({"grid": 0.5, "data": 0.6, "query": 0.61, "qdpart": 0.7}, "qdpart"),
-        ({"grid": 0.5, "data": 0.501}, "data"),
-    ],
-)
-def test_the_choice_is_what_the_model_expects_most_of_unless_qdpart_is_hardly_behind(expected, chosen):
-    class Expecting:
-        def __init__(self, partitioning):
-            self.partitioning = partitioning
-
-        def expected_qos(self, throttler, fairness):
-            assert (throttler, fairness) == (0.3, 0.5)
-            return expected[self.partitioning]
-
-    assert best([Expecting(name) for name in expected], 0.3, 0.5).partitioning == chosen
-
-
-def test_one_partitioning_can_be_asked_for_and_an_unknown_one_is_refused():
-    queries, rows = workload(8)
-    sample = Sample.of(queries, rows(100))
-    assert [one.partitioning for one in candidates(queries, sample, regions=9, partitioning="grid")] == ["grid"]
-    with pytest.raises(InvalidSetting, match="auto, grid"):
-        candidates(queries, sample, regions=9, partitioning="hexagons")

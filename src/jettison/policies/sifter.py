@@ -17,7 +17,8 @@ from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import RegionDrop
 from jettison.sifter import codec
 from jettison.sifter.build import Built, Sample
-from jettison.sifter.choose import best, candidates
+from jettison.sifter.choose import Candidate, best, candidate, candidates
+from jettison.sifter.configure import check_fairness
 from jettison.sifter.consolidate import frequencies
 from jettison.sifter.following import NewestRows, PassRate, share_passing
 from jettison.sifter.queries import RangeQueries
@@ -101,18 +102,29 @@ class Sifter:
         sample_size: int = 2000,
         drift: float = 0.05,
     ) -> None:
-        if not 0.0 <= fairness <= 1.0:
-            raise InvalidSetting(explain("`fairness` must lie in [0, 1]", repr(fairness)))
+        check_fairness(fairness)
         if sample_every < 0 or sample_every == 1:
-            raise InvalidSetting(explain("`sample_every` must be 0, or 2 and more", repr(sample_every)))
+            raise InvalidSetting(
+                explain(
+                    "`sample_every` must be 0, or 2 and more",
+                    repr(sample_every),
+                    hint="100 marks one row in a hundred, 0 none",
+                )
+            )
         if sample_size < 1 or drift <= 0.0:
-            raise InvalidSetting(explain("positive `sample_size` and `drift`", f"{sample_size} and {drift}"))
+            raise InvalidSetting(
+                explain(
+                    "positive `sample_size` and `drift`",
+                    f"{sample_size} and {drift}",
+                    hint="leave them out for 2000 rows and 0.05",
+                )
+            )
         self.queries = queries
         self.fairness = fairness
         self.sample_every = sample_every
         self._regions, self._partitioning = regions, partitioning
         self._outside, self._sample_size, self._drift = outside, sample_size, drift
-        self._candidates: tuple[Built, ...] = ()
+        self._candidates: tuple[Candidate, ...] = ()
         self._drop_points = 1
         self.learn(sample)
 
@@ -142,7 +154,7 @@ class Sifter:
 
     def filter(self, throttler: float) -> RegionFilter:
         """The filter that lets a share of `throttler` of the rows pass."""
-        chosen = best(self._candidates, throttler, self.fairness)
+        chosen = best(self._candidates, throttler, self.fairness).built
         return chosen.filter(throttler, self.fairness, outside=self._outside, sample_every=self.sample_every)
 
     def to_bytes(self, throttler: float) -> bytes:
@@ -185,10 +197,10 @@ class Sifter:
         late = beside_protected(budget.late_keep_fraction, protected_share)
         # One raster serves both: regions are chosen for the rows that are in time.
         on_plan = self._on_plan  # `learn` may replace them meanwhile, from another thread
-        chosen = best((one.built for one in on_plan), fresh, self.fairness)
-        laid_out = next(one for one in on_plan if one.built is chosen)
+        chosen = best([one.candidate for one in on_plan], fresh, self.fairness)
+        laid_out = next(one for one in on_plan if one.candidate is chosen)
         ratio = laid_out.passed[name].ratio if name in laid_out.passed else 1.0
-        keep, late_keep = self._shares(chosen, fresh, ratio), self._shares(chosen, late, ratio)
+        keep, late_keep = (self._shares(chosen.built, share, ratio) for share in (fresh, late))
         return RegionDrop(
             keep_fraction=_corrected(share_passing(laid_out.frequency, keep), ratio),
             space=fingerprint(self.queries.space),
@@ -210,30 +222,30 @@ class Sifter:
         kept = np.append(1.0 - made.drop, 1.0 if self._outside == "keep" else 0.0)
         return tuple((sampled + (1.0 - sampled) * kept).tolist())
 
-    def _fitting(self, built: Built, sample: Sample) -> tuple[Built, Raster]:
-        """`built`, or the finest of its kind whose raster fits a plan, with that raster."""
-        regions = built.partition.regions
-        room = _PLAN_BYTES / self._drop_points
-        while not _fits(raster := Raster.of(built.partition), built.partition.regions, room):
+    def _fitting(self, fitting: Candidate, sample: Sample) -> tuple[Candidate, Raster]:
+        """The candidate itself, or the finest of its kind whose raster fits a plan, with that raster."""
+        regions, room = fitting.built.partition.regions, _PLAN_BYTES / self._drop_points
+        while not _fits(raster := Raster.of(fitting.built.partition), fitting.built.partition.regions, room):
             regions = max(regions * 3 // 4, 1)
-            built = candidates(self.queries, sample, regions=regions, partitioning=built.partitioning)[0]
+            kind = fitting.built.partitioning
+            fitting = candidate(self.queries, sample, partitioning=kind, regions=regions)
         assert raster is not None
-        return built, raster
+        return fitting, raster
 
 
 class _LaidOut:
     """Regions as a plan holds them, and how well their frequencies have told what passes."""
 
-    def __init__(self, built: Built, raster: Raster) -> None:
-        self.built = built
-        self.frequency = built.statistics.frequency
+    def __init__(self, candidate: Candidate, raster: Raster) -> None:
+        self.candidate = candidate
+        self.frequency = candidate.built.statistics.frequency
         self.cuts = tuple(tuple(axis.cuts.tolist()) for axis in raster.axes)
         self.cells = tuple(raster.cells.tolist())
         self.passed: dict[str, PassRate] = {}
 
     def moved(self, codes: Codes) -> bool:
         """Whether newer rows lie in other regions than the sample did, by more than chance explains."""
-        partition = self.built.partition
+        partition = self.candidate.built.partition
         frequency = frequencies(partition, partition.region_of(codes))
         # The mean distance of two samples of the same stream is half of this.
         by_chance = math.sqrt(4.0 * partition.regions / (math.pi * max(len(codes), 1)))

@@ -63,7 +63,11 @@ class AdaptiveSifter:
     ) -> None:
         if sample_size < 1 or drift <= 0.0 or tolerance <= 0.0:
             raise InvalidSetting(
-                explain("positive `sample_size`, `drift` and `tolerance`", f"{sample_size}, {drift} and {tolerance}")
+                explain(
+                    "positive `sample_size`, `drift` and `tolerance`",
+                    f"{sample_size}, {drift} and {tolerance}",
+                    hint="leave them out for 1000 rows, 0.05 and 0.005",
+                )
             )
         self.queries = queries
         self._regions, self._fairness, self._partitioning = regions, fairness, partitioning
@@ -86,7 +90,13 @@ class AdaptiveSifter:
         counts = np.asarray(produced, dtype=np.float64)
         expected = (0 if self._built is None else self._built.partition.regions) + 1
         if counts.shape != (expected,) or counts.min() < 0:
-            raise InvalidSetting(explain(f"{expected} counts of the installed filter", repr(produced)))
+            raise InvalidSetting(
+                explain(
+                    f"{expected} counts of the installed filter",
+                    repr(produced),
+                    hint="pass `SifterFilter.produced` of a source that has installed the last filter",
+                )
+            )
         self._counts[source] = counts
 
     def update(self, throttler: float) -> Update | None:
@@ -104,11 +114,8 @@ class AdaptiveSifter:
 
     def _rebuilt(self, throttler: float) -> Update:
         sample = Sample.of(self.queries, self._sample)
-        built = best(
-            candidates(self.queries, sample, regions=self._regions, partitioning=self._partitioning),
-            throttler,
-            self._fairness,
-        )
+        made = candidates(self.queries, sample, regions=self._regions, partitioning=self._partitioning)
+        built = best(made, throttler, self._fairness).built
         cause = f"built for a throttler of {throttler:.4f} by {built.partitioning} from {len(self._sample)} samples"
         return self._installed(built, throttler, cause)
 

@@ -49,9 +49,21 @@ def decode(content: bytes) -> RegionFilter:
     """Restore a filter, or raise `DamagedPlan` if the bytes are not one."""
     body, checksum = content[:-4], content[-4:]
     if len(content) < 12 or struct.pack(">I", zlib.crc32(body)) != checksum or body[0] != _MARK:
-        raise DamagedPlan(explain("the bytes of a sifter with a checksum that fits", f"{len(content)} bytes"))
+        raise DamagedPlan(
+            explain(
+                "the bytes of a sifter with a checksum that fits",
+                f"{len(content)} bytes",
+                hint="send the bytes as they are, without decoding them as text",
+            )
+        )
     if body[1] & ~_OUTSIDE_IS_DROPPED != _VERSION:
-        raise DamagedPlan(explain(f"a sifter of version {_VERSION}", str(body[1] & ~_OUTSIDE_IS_DROPPED)))
+        raise DamagedPlan(
+            explain(
+                f"a sifter of version {_VERSION}",
+                str(body[1] & ~_OUTSIDE_IS_DROPPED),
+                hint="use the same release at server and sources",
+            )
+        )
     reader = _Reader(body, 3)
     regions, sample_every = reader.number() + 1, reader.number()
     space = Space([reader.attribute() for _ in range(body[2])])
@@ -82,7 +94,13 @@ def _number(value: int) -> bytes:
 def _attribute(one: Attribute) -> bytes:
     name = one.name.encode()
     if len(name) > _LONGEST_NAME:
-        raise InvalidSetting(explain(f"an attribute name of at most {_LONGEST_NAME} bytes", repr(one.name)))
+        raise InvalidSetting(
+            explain(
+                f"an attribute name of at most {_LONGEST_NAME} bytes",
+                repr(one.name),
+                hint="rename the attribute; its name travels with every filter",
+            )
+        )
     # Bounds that are exact in single precision take four bytes each, others eight.
     short = all(struct.unpack(">f", struct.pack(">f", bound))[0] == bound for bound in _singles(one.low, one.high))
     kind = len(name) | (_WHOLE if one.whole else 0) | (_SHORT if short else 0) | (_NAMED if one.values else 0)

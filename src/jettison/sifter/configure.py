@@ -91,6 +91,18 @@ def configure(
     return Configuration(drop, 1.0 - float(rows @ drop), feasible=True)
 
 
+def check_fairness(fairness: float) -> None:
+    """Raise `InvalidSetting` unless `fairness` is a difference between two thresholds."""
+    if not 0.0 <= fairness <= 1.0:
+        raise InvalidSetting(
+            explain(
+                "`fairness` must lie in [0, 1]",
+                repr(fairness),
+                hint="0 treats all regions alike, 1 lets any be dropped whole",
+            )
+        )
+
+
 def _two_levels(qos: Floats, rows: Floats, target: float, fairness: float) -> Floats:
     """Thresholds of the regions with queries, of which `target` in rows must be dropped."""
     total = float(rows.sum())
@@ -126,6 +138,5 @@ def _checked(
         )
     if not (qos.min() >= 0.0 and rows.min() >= 0.0 and qos.max() < np.inf and rows.sum() <= 1.0 + 1e-9):
         raise InvalidSetting(explain("region QoS >= 0 and frequencies >= 0 that sum to at most 1", f"{qos}, {rows}"))
-    if not 0.0 <= fairness <= 1.0:
-        raise InvalidSetting(explain("`fairness` must lie in [0, 1]", repr(fairness)))
+    check_fairness(fairness)
     return qos, rows, wanted | (qos > 0.0)

@@ -117,7 +117,12 @@ class _Parser:
         attribute = self._space.attributes[axis]
         if attribute.values and operator not in ("=", "==", "!=", "<>"):
             raise InvalidSetting(
-                explain(f"= or != for the categories of {name!r}", operator, where=repr(self._expression))
+                explain(
+                    f"= or != for the categories of {name!r}",
+                    operator,
+                    where=repr(self._expression),
+                    hint="name several by `in`",
+                )
             )
         value = attribute.coordinate(constant)
         low, high = self._everything[axis]
@@ -142,7 +147,12 @@ class _Parser:
     def _bounded(self, boxes: Boxes) -> Boxes:
         if len(boxes) > MOST_BOXES:
             raise InvalidSetting(
-                explain(f"an expression of at most {MOST_BOXES} boxes", str(len(boxes)), where=repr(self._expression))
+                explain(
+                    f"an expression of at most {MOST_BOXES} boxes",
+                    str(len(boxes)),
+                    where=repr(self._expression),
+                    hint="divide it into several queries",
+                )
             )
         return boxes
 

@@ -87,10 +87,22 @@ class RangeQueries:
         space = attributes if isinstance(attributes, Space) else Space(attributes)
         lows, highs = (np.asarray(side, dtype=np.float64).reshape(-1, space.dimensions) for side in (low, high))
         if lows.shape != highs.shape or np.isnan(lows).any() or np.isnan(highs).any():
-            raise InvalidSetting(explain("as many `low` as `high`, all numbers", f"{lows.shape} and {highs.shape}"))
+            raise InvalidSetting(
+                explain(
+                    "as many `low` as `high`, all numbers",
+                    f"{lows.shape} and {highs.shape}",
+                    hint="leave a side open by the edge of the domain, not by NaN",
+                )
+            )
         owners = np.arange(len(lows)) if owner is None else np.asarray(owner, dtype=np.int64)
         if len(owners) != len(lows) or (len(owners) and owners.min() < 0):
-            raise InvalidSetting(explain("an owner >= 0 for each box", f"{len(owners)} for {len(lows)} boxes"))
+            raise InvalidSetting(
+                explain(
+                    "an owner >= 0 for each box",
+                    f"{len(owners)} for {len(lows)} boxes",
+                    hint="`owner` numbers the queries from 0",
+                )
+            )
         count = max(int(owners.max(initial=-1)) + 1, _length(weights), _length(slopes))
         if owner is not None:
             lows, highs, owners = _without_overlaps(lows, highs, owners)
@@ -119,7 +131,9 @@ class RangeQueries:
         self.weights = _per_query(weights, count, "weights", np.inf)
         self.slopes = _per_query(slopes, count, "slopes", 1.0)
         if count and not self.weights.sum() > 0:
-            raise InvalidSetting(explain("`weights` of which one is positive", repr(weights)))
+            raise InvalidSetting(
+                explain("`weights` of which one is positive", repr(weights), hint="leave them out for equal ones")
+            )
         self.weights = self.weights / self.weights.sum() if count else self.weights
 
     def __len__(self) -> int:
@@ -164,7 +178,13 @@ def _per_query(given: ArrayLike | None, count: int, name: str, most: float) -> F
     values = np.ones(count) if given is None else np.asarray(given, dtype=np.float64)
     if values.shape != (count,) or not np.all((values >= 0.0) & (values <= most) & np.isfinite(values)):
         bounds = "[0, 1]" if most == 1.0 else "[0, inf)"
-        raise InvalidSetting(explain(f"`{name}` must hold {count} numbers in {bounds}", repr(given)))
+        raise InvalidSetting(
+            explain(
+                f"`{name}` must hold {count} numbers in {bounds}",
+                repr(given),
+                hint="one for each query, in their order",
+            )
+        )
     return values
 
 

@@ -49,11 +49,25 @@ class RegionFilter:
                 )
             )
         if self.thresholds.min() < 0 or self.thresholds.max() > UNIT:
-            raise InvalidSetting(explain(f"thresholds in [0, {UNIT}]", str(self.thresholds)))
+            raise InvalidSetting(
+                explain(f"thresholds in [0, {UNIT}]", str(self.thresholds), hint="`RegionFilter.of` takes shares")
+            )
         if self.outside not in ("keep", "drop"):
-            raise InvalidSetting(explain("`outside` must be 'keep' or 'drop'", repr(self.outside)))
+            raise InvalidSetting(
+                explain(
+                    "`outside` must be 'keep' or 'drop'",
+                    repr(self.outside),
+                    hint="it says what happens to rows outside the domain",
+                )
+            )
         if not 0 <= self.sample_every < 2**28:
-            raise InvalidSetting(explain("`sample_every` must lie in [0, 2**28)", repr(self.sample_every)))
+            raise InvalidSetting(
+                explain(
+                    "`sample_every` must lie in [0, 2**28)",
+                    repr(self.sample_every),
+                    hint="100 marks one row in a hundred, 0 none",
+                )
+            )
 
     @classmethod
     def of(

@@ -59,10 +59,22 @@ class Attribute:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.end):
             raise InvalidSetting(
-                explain("a domain with finite `low` < `high`", f"[{self.low}, {self.high}]", where=f"{self.name!r}")
+                explain(
+                    "a domain with finite `low` < `high`",
+                    f"[{self.low}, {self.high}]",
+                    where=f"{self.name!r}",
+                    hint="rows outside it are allowed",
+                )
             )
         if not math.isfinite(self.high - self.low):
-            raise InvalidSetting(explain("a domain of finite width", f"[{self.low}, {self.high}]", where=self.name))
+            raise InvalidSetting(
+                explain(
+                    "a domain of finite width",
+                    f"[{self.low}, {self.high}]",
+                    where=f"{self.name!r}",
+                    hint="narrow it to where rows lie",
+                )
+            )
         if self.whole and self.end - self.low > CELLS:
             raise InvalidSetting(
                 explain(
@@ -88,7 +100,14 @@ class Attribute:
         """An attribute of a few named values. Neighbours in `values` can share a region, so order them by likeness."""
         distinct = tuple(dict.fromkeys(values))
         if not distinct or len(distinct) != len(values):
-            raise InvalidSetting(explain("distinct `values`, at least one", repr(list(values)), where=f"{name!r}"))
+            raise InvalidSetting(
+                explain(
+                    "distinct `values`, at least one",
+                    repr(list(values)),
+                    where=f"{name!r}",
+                    hint="list each category once",
+                )
+            )
         return cls(name, 0.0, float(len(distinct) - 1), whole=True, values=distinct)
 
     @property
@@ -110,11 +129,21 @@ class Attribute:
         """Place of a constant on the axis: the number itself, or the position of a category."""
         if not self.values:
             if isinstance(value, str):
-                raise InvalidSetting(explain(f"a number to compare {self.name!r} with", repr(value)))
+                raise InvalidSetting(
+                    explain(
+                        f"a number to compare {self.name!r} with", repr(value), hint="text is for `Attribute.category`"
+                    )
+                )
             return float(value)
         if value not in self.values:
             known = ", ".join(self.values[:8]) + (", ..." if len(self.values) > 8 else "")
-            raise InvalidSetting(explain(f"one of the values of {self.name!r} ({known})", repr(value)))
+            raise InvalidSetting(
+                explain(
+                    f"one of the values of {self.name!r} ({known})",
+                    repr(value),
+                    hint="name it among the `values` of the attribute",
+                )
+            )
         return float(self.values.index(value))
 
     def coordinates(self, column: ArrayLike) -> Floats:
@@ -136,7 +165,13 @@ class Space:
         self.attributes = tuple(attributes)
         names = self.names
         if not 1 <= len(names) <= MOST_ATTRIBUTES or len(set(names)) != len(names):
-            raise InvalidSetting(explain(f"1 to {MOST_ATTRIBUTES} attributes of different names", repr(names)))
+            raise InvalidSetting(
+                explain(
+                    f"1 to {MOST_ATTRIBUTES} attributes of different names",
+                    repr(names),
+                    hint="choose those that queries ask for most",
+                )
+            )
         self.low = np.array([one.low for one in self.attributes])
         self.scale = np.array([one.scale for one in self.attributes])
 
@@ -161,13 +196,21 @@ class Space:
         for position, attribute in enumerate(self.attributes):
             if attribute.name == name:
                 return position
-        raise MissingColumn(explain(f"one of the attributes {', '.join(self.names)}", repr(name)))
+        raise MissingColumn(
+            explain(f"one of the attributes {', '.join(self.names)}", repr(name), hint="text stands in quotes")
+        )
 
     def points(self, columns: Mapping[str, ArrayLike]) -> Floats:
         """Coordinates of rows, shape (rows, attributes), from their columns."""
         for name in self.names:
             if name not in columns:
-                raise MissingColumn(explain(f"a column for each of {', '.join(self.names)}", f"none for {name!r}"))
+                raise MissingColumn(
+                    explain(
+                        f"a column for each of {', '.join(self.names)}",
+                        f"none for {name!r}",
+                        hint="columns go by the names of the attributes",
+                    )
+                )
         return np.column_stack([one.coordinates(columns[one.name]) for one in self.attributes])
 
     def positions(self, coordinates: Floats) -> Floats:

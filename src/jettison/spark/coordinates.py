@@ -20,7 +20,11 @@ def check_attributes(rows: DataFrame, space: Space) -> None:
         if not fits:
             wanted = "text" if attribute.values else "a number"
             raise InvalidSetting(
-                explain(f"the attribute {attribute.name!r} must be {wanted}", f"a column of type {kind.simpleString()}")
+                explain(
+                    f"the attribute {attribute.name!r} must be {wanted}",
+                    f"a column of type {kind.simpleString()}",
+                    hint="cast the column, or declare the attribute by its kind",
+                )
             )
 
 

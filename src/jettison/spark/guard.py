@@ -22,6 +22,7 @@ SAMPLED = "jt_sampled"
 PLAN = "jt_plan"
 _KEEP = "jt_keep"
 _RECENT = "jt_recent"
+_SAMPLE = "jt_sample"
 RECENT_US = 1_000_000
 """Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
 
@@ -36,14 +37,17 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     seen = seen.withColumn(PLAN, computed_once(plan))
     helpers = mechanism.helpers(seen, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
-    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT])
+    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE])
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
     sampling = mechanism.sample(seen, point)
-    sample = [] if sampling is None else [sampling.report.alias("sample")]
+    sample: list[Column] = []
     if sampling is not None:  # a row is marked if it belongs to the sample of any drop point on its path
-        marked = F.col(SAMPLED) | sampling.sampled if SAMPLED in rows.columns else sampling.sampled
-        seen = seen.withColumn(SAMPLED, marked)
+        # A column of its own, because what is observed is interpreted for every row, and not compiled.
+        seen = seen.withColumn(_SAMPLE, computed_once(sampling.order))
+        sampled = F.col(_SAMPLE).isNotNull()
+        seen = seen.withColumn(SAMPLED, F.col(SAMPLED) | sampled if SAMPLED in rows.columns else sampled)
+        sample = [sampling.report(F.col(_SAMPLE)).alias("sample")]
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
@@ -54,12 +58,16 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     added = {WEIGHT: weight, **mechanism.marks(F.col(PLAN))}
     if point.dry_run:
         added[WEIGHT] = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)]).withColumns(added).drop(*passing)
+        return (
+            _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)])
+            .withColumns(added)
+            .drop(*passing, _SAMPLE)
+        )
     if mechanism.stays:
         return _emptied(seen, rows.columns, point, mechanism, keep, weight)
     if point.observed:
         counted = _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)])
-        return counted.where(keep).withColumns(added).drop(*passing)
+        return counted.where(keep).withColumns(added).drop(*passing, _SAMPLE)
     kept = _marked_kept(seen, point, keep).withColumns(added)
     counts = [*sample, *_learned(mechanism, F.lit(True))]
     if point.arrival is not None:
@@ -69,7 +77,9 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
     if not counts:
         return kept
-    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(_RECENT, *mechanism.learns_from)
+    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(
+        _RECENT, _SAMPLE, *mechanism.learns_from
+    )
 
 
 def _emptied(

@@ -152,7 +152,8 @@ def _construct(generated: Generated, rows: Floats, partitioning: Partitioning, r
 
 def _choose(generated: Generated, rows: Floats, regions: int) -> None:
     sample = Sample.of(generated.queries, rows)
-    best(candidates(generated.queries, sample, regions=regions), THROTTLER, FAIRNESS).filter(THROTTLER, FAIRNESS)
+    made = candidates(generated.queries, sample, regions=regions)
+    best(made, THROTTLER, FAIRNESS).built.filter(THROTTLER, FAIRNESS)
 
 
 def _solve(qos: Floats, rows: Floats) -> None:

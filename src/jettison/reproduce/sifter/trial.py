@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jettison.reproduce.sifter.workload import Generated, Workload
 from jettison.sifter.build import PARTITIONINGS, Built, Sample
-from jettison.sifter.choose import best, candidates
+from jettison.sifter.choose import Candidate, best, candidates
 from jettison.sifter.queries import completeness
 from jettison.sifter.region_filter import RegionFilter
 
@@ -53,7 +53,7 @@ class Trial:
         self._query, row = self.queries.matches(drawn)
         self._matched = self.queries.space.codes(drawn[row])
         self._wanted = np.bincount(self._query, minlength=len(self.queries)) > 0
-        self._built: dict[int, list[_Candidate]] = {}
+        self._built: dict[int, list[_LookedUp]] = {}
 
     @property
     def empty_share(self) -> float:
@@ -64,32 +64,33 @@ class Trial:
         """True QoS of every method, in the order of `METHODS`; in expectation over the decisions."""
         built = self._built_for(regions)
         qos = [self._true_qos(one.corrected.filter(throttler, fairness), one) for one in built]
-        chosen = best((one.first for one in built), throttler, fairness)
-        place = [one.first for one in built].index(chosen)
+        chosen = best([one.candidate for one in built], throttler, fairness)
+        place = [one.candidate for one in built].index(chosen)
         by_chance = self.queries.quality(np.where(self._wanted, throttler, 1.0))
-        return [by_chance, *qos, qos[place], self._true_qos(chosen.filter(throttler, fairness), built[place])]
+        return [by_chance, *qos, qos[place], self._true_qos(chosen.built.filter(throttler, fairness), built[place])]
 
-    def _true_qos(self, made: RegionFilter, one: _Candidate) -> float:
+    def _true_qos(self, made: RegionFilter, one: _LookedUp) -> float:
         kept = 1.0 - made.drop[one.region_of_match]
         return self.queries.quality(completeness(self._query, kept, len(self.queries)))
 
-    def _built_for(self, regions: int) -> list[_Candidate]:
+    def _built_for(self, regions: int) -> list[_LookedUp]:
         if regions not in self._built:
             made = candidates(self.queries, self._sample, regions=regions)
-            self._built[regions] = [self._candidate(one) for one in made]
+            self._built[regions] = [self._looked_up(one) for one in made]
         return self._built[regions]
 
-    def _candidate(self, built: Built) -> _Candidate:
+    def _looked_up(self, candidate: Candidate) -> _LookedUp:
+        built = candidate.built
         of_counted = built.partition.region_of(self._counted)
         counts = np.bincount(of_counted, minlength=built.partition.regions + 1)
-        return _Candidate(built, built.with_counts(counts), built.partition.region_of(self._matched))
+        return _LookedUp(candidate, built.with_counts(counts), built.partition.region_of(self._matched))
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _LookedUp:
     """One partitioning: as built from the sample, with its regions' true counts, and the region of each matched row."""
 
-    first: Built
+    candidate: Candidate
     corrected: Built
     region_of_match: NDArray[np.int32]
 

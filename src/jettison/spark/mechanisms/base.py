@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -77,11 +77,12 @@ class Sampling(NamedTuple):
 
     Parameters
     ----------
-    sampled
-        Whether a row is one of them.
+    order
+        A number of every row that is one of them, null for all others.
     report
-        An aggregate of bounded size to observe: the rows as text, a list of lists of numbers.
+        Makes of that number, as a column, an aggregate of bounded size to observe: the rows as text, a list of lists
+        of numbers.
     """
 
-    sampled: Column
-    report: Column
+    order: Column
+    report: Callable[[Column], Column]

@@ -115,13 +115,15 @@ class RegionMechanism(Mechanism):
         if not self._sample_every:
             return None
         number = identity_hash(rows, point)
-        sampled = number <= threshold(F.lit(1.0 / self._sample_every))
         place = F.array(*[coordinate(rows, attribute) for attribute in self._space.attributes])
-        row = F.struct(number.alias("hash"), place.alias("place"))
-        taken = F.min_by(row, F.when(sampled, number), _MOST_SAMPLED)
-        # In the order of the hashes, so that a row which a repeated task has told again stands beside itself.
-        once = let(taken, lambda rows: F.filter(rows, lambda row, i: (i == 0) | (row != F.get(rows, i - 1))))
-        return Sampling(sampled, F.to_json(F.transform(once, lambda row: row["place"])))
+
+        def report(order: Column) -> Column:
+            taken = F.min_by(F.struct(order.alias("hash"), place.alias("place")), order, _MOST_SAMPLED)
+            # In the order of the hashes, so that a row which a repeated task has told again stands beside itself.
+            once = let(taken, lambda rows: F.filter(rows, lambda row, i: (i == 0) | (row != F.get(rows, i - 1))))
+            return F.to_json(F.transform(once, lambda row: row["place"]))
+
+        return Sampling(F.when(number <= threshold(F.lit(1.0 / self._sample_every)), number), report)
 
     @property
     def _axes(self) -> range:
