@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 import yaml
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
-from jettison.network.document import load
-from jettison.spark.pipeline import build
+from jettison.cli import app
+from jettison.spark import pipeline
+from jettison.spark.network import Network
 from spark.test_network import rows
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path) -> None:
+def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From YAML on disk to Parquet on disk: a shared map, a filter, a windowed aggregate and a join in SQL."""
+    # The command as it is, but in the tests' session, and ending when all is read.
+    monkeypatch.setattr(pipeline, "local_session", lambda name, master: nullcontext(spark))
+    monkeypatch.setattr(Network, "start", partialmethod(Network.start, trigger={"availableNow": True}))
     inputs = {"format": "json", "path": str(source.folder), "schema": source.SCHEMA, "id": ["id"]}
     inputs["options"] = {"maxFilesPerTrigger": 1}
     sums = "select window.start, sum(value * jt_weight) as total from parse group by window(at, '1 minute')"
@@ -26,6 +33,7 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path) -> No
     )
     document = {
         "checkpoint": str(tmp_path / "checkpoint"),
+        "latency": "1 minute",
         "inputs": {"readings": inputs},
         "boxes": {
             "parse": {"reads": "readings", "kind": "map", "sql": "select *, value * 2 as twice from readings"},
@@ -41,14 +49,13 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path) -> No
         },
     }
     (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(document))
-    pipeline = load(tmp_path / "pipeline.yaml")
     landed = rows(0, 500)
     source.land(landed[:400])
     source.land(landed[400:])
-    query = build(spark, pipeline).start(
-        latency="1 minute", checkpoint=pipeline.checkpoint, trigger={"availableNow": True}
-    )
-    query.awaitTermination()
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "pipeline.yaml")])
+    assert result.exit_code == 0, result.output
+    assert "Running: alarms, everything, matches, minutes from readings, within 1 minute." in result.output
+    assert "keeping everything" in result.output
     written = {name: spark.read.parquet(str(tmp_path / name)) for name in document["outputs"]}
     high = [row for row in landed if row["value"] >= 60]
     assert written["everything"].count() == 500

@@ -1,7 +1,7 @@
 """Query networks on Structured Streaming: shared boxes run once, outputs are shed by what they are worth.
 
-The whole network is one streaming query. Each output's rows become a column of their own in a union of all outputs,
-which every micro-batch hands to the outputs' sinks. Behind every split stands an exchange with identical text in all
+The whole network is one streaming query: the union of all outputs, each row with the number of its output, which every
+micro-batch hands to the outputs' sinks. Behind every split stands an exchange with identical text in all
 branches, so that Spark computes the part before it once and lets the other branches reuse it; state, watermarks and
 recovery are those of any single query. Drop points are compiled in once, at every candidate location.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ Sink = Callable[[DataFrame, int], None]
 BoxFunction = Callable[..., DataFrame]
 _OTHER_WEIGHT = "jt_weight_right"
 _ROW = "jt_row"
+_OUTPUT = "jt_output"
 _PLAN_BYTES_PER_POINT = 512
 
 
@@ -249,7 +251,9 @@ class Network:
         spark = next(iter(self._rows.values())).sparkSession
         self.shedder.read_plan_together(spark, names, group="network")
         frames = self.compiled(graph, set(names), self.shedder)
-        writer = _side_by_side(frames).writeStream.outputMode("append").foreachBatch(self._deliver)
+        columns = _row_columns(frames)
+        deliver = partial(self._deliver, columns)
+        writer = _numbered(frames, columns).writeStream.outputMode("append").foreachBatch(deliver)
         return self.shedder.start(writer.trigger(**trigger) if trigger else writer)
 
     def compiled(self, graph: QueryGraph, guarded: set[str], shedder: Shedder) -> dict[str, DataFrame]:
@@ -292,19 +296,20 @@ class Network:
             )
         return rows
 
-    def _deliver(self, batch: DataFrame, batch_id: int) -> None:
+    def _deliver(self, columns: Mapping[str, str], batch: DataFrame, batch_id: int) -> None:
         """Hand one micro-batch to the sinks, computed once.
 
-        It has as many partitions as all outputs together, and a sink finds its rows in few of them. So it is computed
-        with all, and then read with as many tasks as one output has: twenty outputs would otherwise start the tasks of
-        twenty outputs twenty times.
+        It has as many partitions as all outputs together, and a sink finds its rows in few of them; the numbers' ranges,
+        which are kept with the rows, spare it the others. So the batch is computed with all, and then read with as many
+        tasks as one output has: twenty outputs would otherwise start the tasks of twenty outputs twenty times.
         """
         tasks = int(str(batch.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         batch.persist()
         try:
             batch.count()
-            for name, sink in self._sinks.items():
-                sink(batch.where(F.col(name).isNotNull()).select(f"{name}.*").coalesce(tasks), batch_id)
+            for number, (name, column) in enumerate(columns.items()):
+                rows = batch.where(F.col(_OUTPUT) == number).select(f"{column}.*")
+                self._sinks[name](rows.coalesce(tasks), batch_id)
         finally:
             batch.unpersist()
 
@@ -355,10 +360,23 @@ def _holds_map(kind: DataType) -> bool:
     return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _holds_map(kind.elementType))
 
 
-def _side_by_side(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """One DataFrame with a struct column for each output; a row has one of them and null for the others."""
-    columns = [rows.select(F.struct("*").alias(name)) for name, rows in frames.items()]
-    first, *others = columns
+def _row_columns(frames: Mapping[str, DataFrame]) -> dict[str, str]:
+    """The column in which each output's rows travel: one for all outputs whose rows have the same fields.
+
+    A column for each output would be null in the rows of all others, and twenty columns cost twenty times the
+    bookkeeping of one when a batch is kept in memory.
+    """
+    kinds: dict[str, str] = {}
+    return {name: kinds.setdefault(rows.schema.simpleString(), f"{_ROW}{len(kinds)}") for name, rows in frames.items()}
+
+
+def _numbered(frames: Mapping[str, DataFrame], columns: Mapping[str, str]) -> DataFrame:
+    """All outputs' rows, each as a struct in its output's column beside the number of the output."""
+    parts = [
+        rows.select(F.lit(number).alias(_OUTPUT), F.struct("*").alias(columns[name]))
+        for number, (name, rows) in enumerate(frames.items())
+    ]
+    first, *others = parts
     for other in others:
         first = first.unionByName(other, allowMissingColumns=True)
     return first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seco
             flush=True,
         )
         try:
-            query.awaitTermination(None if seconds is None else int(seconds))
+            query.awaitTermination(None if seconds is None else math.ceil(seconds))
         except KeyboardInterrupt:
             print("Stopping.", flush=True)
         finally:

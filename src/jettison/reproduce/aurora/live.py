@@ -32,7 +32,7 @@ from jettison.spark.session import local_session
 
 OVERLOAD = 3.0
 _ROAD_MAP, _ADMISSION = "road map", "Input-Uniform"
-_SAMPLE_ROWS, _BATCHES = 60_000, 4
+_SAMPLE_ROWS, _BATCHES, _ROUNDS = 60_000, 4, 2
 _LEAST_GAIN = 0.1  # of 3: less would not be worth a network
 BOUND_S = 10.0
 _GRAPHS = {
@@ -65,9 +65,13 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Rows a second that the network processes with nothing dropped, as measured and as its boxes' costs foresee it."""
+    """Rows a second that the network processes with nothing dropped, as measured and as its boxes' costs foresee it.
+
+    `batch_s` is how long the batches took in which it was measured.
+    """
 
     rows_per_s: float
+    batch_s: float
     foreseen_rows_per_s: float
     boxes: dict[str, BoxCost]
 
@@ -108,18 +112,21 @@ def _hashed(rows: Any, times: int) -> Any:
 def measure_capacity(spark: Any, folder: Path) -> Capacity:
     """Calibrate the boxes on a sample, then run the network with nothing dropped, warm, in batches of half the bound.
 
-    The batches' length matters, because each pays a fixed cost: in short ones less would seem to fit than does.
+    A row that just missed a batch waits for it and then for its own, so these are the longest batches that meet the bound.
+    Their length matters, because each pays a fixed cost: in short ones less would seem to fit than does. So each round's
+    speed sets the size of the next one's batches, and the last round counts.
     """
     land_all(folder / "sample", _SAMPLE_ROWS, rows_per_file=_SAMPLE_ROWS)
     network, _ = build(raw_rides(spark, folder / "sample"))
     boxes = calibrate(network, {"rides": spark.read.schema(SPARK_SCHEMA).parquet(str(folder / "sample"))})
-    guess = _throughput(spark, folder / "warm-up", _SAMPLE_ROWS)
-    measured = _throughput(spark, folder / "measured", int(guess * BOUND_S / 2))
-    return Capacity(measured, 1e6 / load_coefficients(network.graph)["rides"], boxes)
+    speed, batch_s = _throughput(spark, folder / "warm-up", _SAMPLE_ROWS)
+    for number in range(_ROUNDS):
+        speed, batch_s = _throughput(spark, folder / f"round{number}", int(speed * BOUND_S / 2))
+    return Capacity(speed, batch_s, 1e6 / load_coefficients(network.graph)["rides"], boxes)
 
 
-def _throughput(spark: Any, folder: Path, batch_rows: int) -> float:
-    """Rows a second that the network processes in batches of so many rows, at the median of those after the first."""
+def _throughput(spark: Any, folder: Path, batch_rows: int) -> tuple[float, float]:
+    """Rows a second in batches of so many rows, and seconds a batch, both at the median of the batches after the first."""
     files = 4
     land_all(folder / "in", batch_rows // files * files * _BATCHES, rows_per_file=batch_rows // files)
     network, _ = build(raw_rides(spark, folder / "in", files_per_batch=files))
@@ -127,17 +134,19 @@ def _throughput(spark: Any, folder: Path, batch_rows: int) -> float:
     query.awaitTermination()
     assert network.shedder is not None
     network.shedder.await_books()
-    batches = [p for p in query.recentProgress if p.numInputRows][1:]
-    return statistics.median(p.numInputRows / (p.durationMs["triggerExecution"] / 1e3) for p in batches)
+    shutil.rmtree(folder / "in")
+    batches = [(p.numInputRows, p.durationMs["triggerExecution"] / 1e3) for p in query.recentProgress if p.numInputRows]
+    rows_per_s = statistics.median(rows / seconds for rows, seconds in batches[1:])
+    return rows_per_s, statistics.median(seconds for _, seconds in batches[1:])
 
 
-def overload(spark: Any, folder: Path, capacity: Capacity, seconds: float, admission: str | None) -> LiveRun:
+def overload(spark: Any, folder: Path, capacity: Capacity, seconds: float, admission: str | None, seed: int) -> LiveRun:
     """Feed three times the capacity for some seconds under one shedder, then count what was delivered of it."""
     network, sinks = build(raw_rides(spark, folder / "in"))
     network.update({name: (box.cost_us, box.selectivity) for name, box in capacity.boxes.items()})
     query = network.start(latency=BOUND_S, checkpoint=folder / "checkpoint", admission=admission)
     try:
-        with RideFeed(folder / "in", [Phase(seconds, OVERLOAD * capacity.rows_per_s)]) as feed:
+        with RideFeed(folder / "in", [Phase(seconds, OVERLOAD * capacity.rows_per_s)], seed=seed) as feed:
             feed.wait()
         deadline = time.monotonic() + 60.0
         while query.isActive and time.monotonic() < deadline and query.status["isTriggerActive"]:
@@ -173,13 +182,15 @@ def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
         for name, admission in ((_ROAD_MAP, None), (_ADMISSION, _ADMISSION)):
             settings.say(f"live: {name}, {OVERLOAD:g} times {capacity.rows_per_s:,.0f} rows/s for {seconds:g} s")
             folder = Path(scratch) / name.replace(" ", "-")
-            runs[name] = overload(spark, folder, capacity, seconds, admission)
+            runs[name] = overload(spark, folder, capacity, seconds, admission, settings.seed)
             shutil.rmtree(folder)  # some gigabytes
     config: dict[str, object] = {
         "rows_per_s": round(OVERLOAD * capacity.rows_per_s),
         "capacity_rows_per_s": round(capacity.rows_per_s),
+        "capacity_batch_s": round(capacity.batch_s, 2),
         "bound_s": BOUND_S,
         "seconds": seconds,
+        "seed": settings.seed,
         "cost_us": {name: round(box.cost_us, 2) for name, box in capacity.boxes.items()},
     }
     return [Section("Live on Spark", _text(capacity, runs))], claims(runs, config)
@@ -235,8 +246,12 @@ def _text(capacity: Capacity, runs: Mapping[str, LiveRun]) -> str:
         [name, f"{box.cost_us:.2f}", f"{box.selectivity:.3f}", f"{box.spread:.0%}"]
         for name, box in capacity.boxes.items()
     ]
+    kept = runs[_ADMISSION].delivered["archive"]
     return (
-        f"{table(header, rows)}\n\nWhat the boxes were found to cost, on all cores together:\n\n"
+        f"{table(header, rows)}\n\n{OVERLOAD * capacity.rows_per_s:,.0f} rows/s came, {OVERLOAD:g} times what the network "
+        f"processes in batches of {capacity.batch_s:.1f} s with nothing dropped. Input-Uniform, which thins all rows alike, "
+        f"kept one in {1.0 / kept if kept > 0 else float('inf'):.1f}.\n\n"
+        "What the boxes were found to cost, on all cores together:\n\n"
         + table(["box", "microseconds per row", "selectivity", "spread of the runs"], boxes)
         + f"\n\nTogether these foresee {capacity.foreseen_rows_per_s:,.0f} rows/s; {capacity.rows_per_s:,.0f} were measured "
         "(fixed cost of a batch, source, exchange and sinks included, which calibration does not see)."

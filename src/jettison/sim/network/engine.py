@@ -19,7 +19,7 @@ from jettison.errors import InvalidSetting, explain
 from jettison.network.candidates import drop_model
 from jettison.network.graph import Arc, QueryGraph, arc_into
 from jettison.plan import DropPlan
-from jettison.sim.network.rows import Rows, kept_by, passed_by, require_simulable, thinned
+from jettison.sim.network.rows import Rows, passed_by, require_simulable, thinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,18 @@ class Monitor(Protocol):
         ...
 
 
+class Operator(Protocol):
+    """A box that keeps state: a join or an aggregate, such as those in `jettison.sim.network.operators`."""
+
+    def process(self, port: int, rows: Rows) -> Rows:
+        """What the box emits for rows that were taken from the arc into one of its ports."""
+        ...
+
+    def finish(self) -> Rows:
+        """What is left to emit once no row can come any more."""
+        ...
+
+
 @dataclass(slots=True)
 class Trace:
     """What came out.
@@ -80,13 +92,19 @@ class Engine:
     Parameters
     ----------
     graph
-        Filters, unions, and maps that keep values.
+        Filters, unions, and maps that keep values; other boxes need an operator.
     settings
         The processor.
+    operators
+        By name of the box, what joins, aggregates and maps that change values do. They keep state, so they are for one
+        run. A row costs the same when it enters, whatever it meets.
     """
 
-    def __init__(self, graph: QueryGraph, settings: EngineSettings) -> None:
-        require_simulable(graph)
+    def __init__(
+        self, graph: QueryGraph, settings: EngineSettings, operators: Mapping[str, Operator] | None = None
+    ) -> None:
+        self._operators = {} if operators is None else dict(operators)
+        require_simulable(graph, self._operators)
         self._graph = graph
         self._settings = settings
         self._queues: dict[Arc, deque[Rows]] = {
@@ -122,23 +140,30 @@ class Engine:
             used = self._serve(settings.capacity * settings.slot, now + settings.slot)
             trace.busy.append(used / (settings.capacity * settings.slot))
             trace.queued.append(sum(len(rows) for queue in self._queues.values() for rows in queue))
-        now = float(edges[-1]) if slots else 0.0
-        while any(self._queues.values()):
-            now += settings.slot
-            self._serve(settings.capacity * settings.slot, now)
+        now = self._drain(float(edges[-1]) if slots else 0.0)
+        for name in self._graph.boxes:  # sources come before their readers
+            if name in self._operators:
+                self._emit(name, self._operators[name].finish(), now)
+                now = self._drain(now)
         trace.delivered = {name: _timed(parts) for name, parts in self._out.items()}
         return trace
 
+    def _drain(self, now: float) -> float:
+        """Serve what is queued, slot by slot; the time at which nothing is."""
+        while any(self._queues.values()):
+            now += self._settings.slot
+            self._serve(self._settings.capacity * self._settings.slot, now)
+        return now
+
     def _arrive(self, name: str, rows: Rows, now: float) -> None:
         if len(rows):
-            self._emit(name, rows.where(kept_by(self._plan.points.get(name), name, rows)), now)
+            self._emit(name, thinned(self._plan.points.get(name), name, rows), now)
 
     def _emit(self, stream: str, rows: Rows, now: float) -> None:
         if not len(rows):
             return
         for arc in self._graph.readers(stream):
-            setting = self._plan.points.get(arc.name)
-            kept = rows if setting is None else rows.where(kept_by(setting, arc.name, rows))
+            kept = thinned(self._plan.points.get(arc.name), arc.name, rows)
             if not len(kept):
                 continue
             if arc.target in self._out:
@@ -154,27 +179,32 @@ class Engine:
             self._turns.rotate(-1)
             box = self._graph.boxes[name]
             most = self._settings.train if box.cost <= 0 else min(self._settings.train, int(np.ceil(left / box.cost)))
-            rows = self._take(name, most)
-            if not len(rows):
+            taken = self._take(name, most)
+            if not taken:
                 idle += 1
                 continue
             idle = 0
-            left -= box.cost * len(rows)
+            left -= box.cost * sum(len(rows) for _, rows in taken)
+            if name in self._operators:
+                for port, rows in taken:
+                    self._emit(name, self._operators[name].process(port, rows), now)
+                continue
+            rows = Rows.joined([rows for _, rows in taken])
             self._emit(name, rows if box.kind == "union" else rows.where(passed_by(box, rows)), now)
         return work - max(left, 0.0)
 
-    def _take(self, name: str, most: int) -> Rows:
-        """Up to `most` rows from a box's queues, one queue after the other."""
-        parts: list[Rows] = []
-        for queue in self._into[name]:
+    def _take(self, name: str, most: int) -> list[tuple[int, Rows]]:
+        """Up to `most` rows from a box's queues, one queue after the other, with the ports that they enter by."""
+        parts: list[tuple[int, Rows]] = []
+        for port, queue in enumerate(self._into[name]):
             while queue and most > 0:
                 rows = queue.popleft()
                 if len(rows) > most:
                     queue.appendleft(rows.where(slice(most, None)))
                     rows = rows.where(slice(0, most))
                 most -= len(rows)
-                parts.append(rows)
-        return Rows.joined(parts)
+                parts.append((port, rows))
+        return parts
 
     def _queued_work(self) -> float:
         boxes = self._graph.boxes

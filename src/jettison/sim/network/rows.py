@@ -72,8 +72,10 @@ def kept_by(setting: Setting | None, point: str, rows: Rows) -> Mask:
 
 def thinned(setting: Setting | None, point: str, rows: Rows) -> Rows:
     """The rows that a drop point lets through, with the weights that Spark gives them."""
+    if setting is None or setting.keeps_everything:
+        return rows
     kept = rows.where(kept_by(setting, point, rows))
-    if not isinstance(setting, RandomDrop) or setting.keeps_everything:
+    if not isinstance(setting, RandomDrop):
         return kept
     return replace(kept, weights=kept.weighing / setting.keep_fraction)
 
@@ -103,9 +105,9 @@ def require_simulable(graph: QueryGraph, known: Collection[str] = ()) -> None:
         if not built_in and box.name not in known:
             raise Unsupported(
                 explain(
-                    "boxes simulated in time are filters, unions, and maps that keep their rows' values",
+                    "boxes that the simulation knows are filters, unions, and maps that keep their rows' values",
                     f"a {box.kind}",
                     where=f"box {box.name!r}",
-                    hint="`offered` takes functions for other boxes; `jettison.network.evaluate` tells their flows",
+                    hint="`Engine` takes operators for other boxes and `offered` functions; see `sim.network.operators`",
                 )
             )
