@@ -152,7 +152,8 @@ def _named(setting: Column, pane_us: int) -> Column:
         )
 
     places = F.filter(F.sequence(F.lit(0), F.size(starts)), lambda place: place < F.size(starts))
-    return F.array_sort(F.flatten(F.transform(places, of_pane)))
+    # `array_sort` would compare by an expression that is interpreted for every pair.
+    return F.sort_array(F.flatten(F.transform(places, of_pane)))
 
 
 def _table(entries: Column, setting: Column, panes: Column) -> Column:
