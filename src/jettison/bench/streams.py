@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
+from jettison.errors import explain
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
@@ -148,6 +149,8 @@ def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -
     for _ in itertools.count():
         with urllib.request.urlopen(url, timeout=30) as response:
             stages = [stage for stage in json.load(response) if _is_of(stage, run_id, first_batch)]
+        if run_id and not stages:
+            raise RuntimeError(explain("stages that say which run they belong to", "none", where=f"run {run_id}"))
         total = float(sum(stage["executorCpuTime"] for stage in stages)) / 1e9
         if total == last:
             return total
@@ -160,5 +163,5 @@ def _is_of(stage: Mapping[str, Any], run_id: str, first_batch: int) -> bool:
     """Whether a stage belongs to the run; streaming queries describe their jobs by run and batch."""
     if not run_id:
         return True
-    found = re.search(rf"runId = {re.escape(run_id)}.*batch = (\d+)", stage.get("description") or "")
+    found = re.search(rf"runId = {re.escape(run_id)}.*batch = (\d+)", stage.get("description") or "", re.DOTALL)
     return found is not None and int(found[1]) >= first_batch

@@ -102,7 +102,7 @@ def run_all(*, quick: bool, seed: int, say: Callable[[str], None]) -> Results:
         streams.zipf(seed, count),
         streams.cluster_like(seed, count),
         streams.four_classes(seed, count),
-        streams.packets(seed, 30 * count),
+        streams.packets(seed, max(30 * count, 240)),  # a ratio of two means near 1 needs many windows
     ]
     real = real_streams(count)
     grouped = [stream for stream in [*generated, *real] if stream.group_count > 1]
