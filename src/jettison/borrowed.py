@@ -153,4 +153,4 @@ def _or(values: NDArray[np.float64], otherwise: float) -> NDArray[np.float64]:
 
 def _by_counts(kept: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows that a sample of `kept` out of `rows` is worth; infinite where none is missing."""
-    return np.divide(kept * rows, rows - kept, out=np.full(len(kept), np.inf), where=rows > kept)
+    return np.asarray(np.divide(kept * rows, rows - kept, out=np.full(len(kept), np.inf), where=rows > kept), float)

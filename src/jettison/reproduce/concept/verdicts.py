@@ -137,7 +137,7 @@ def _gain_at_least(worse: Run, better: Run) -> float:
     high, low = (np.array([outcome.error for outcome in run.outcomes]) for run in (worse, better))
     ratio = _ratio(worse, better)
     gaps = (high - ratio * low) / max(float(low.mean()), 1e-9)
-    return ratio - _TWO_SIDED_95 * float(gaps.std(ddof=1)) / len(gaps) ** 0.5
+    return ratio - _TWO_SIDED_95 * float(gaps.std(ddof=1)) / float(np.sqrt(len(gaps)))
 
 
 def _rows(ours: Run, uniform: Run) -> dict[str, float]:
