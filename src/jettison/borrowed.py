@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jettison.concept.borrow import borrow
+from jettison.concept.borrow import borrow, worth_by_counts
 from jettison.errors import InvalidSetting, explain
 
 EVIDENCE = ("mean", "variance", "kept", "effective_rows", "rows")
@@ -94,7 +94,7 @@ class Borrower:
             variance,
             np.nan_to_num(kept),
             # No number means that no row could be dropped. By exact counts some may have been all the same.
-            effective_rows=np.minimum(_or(worth, np.inf), _by_counts(np.nan_to_num(kept), rows)),
+            effective_rows=np.minimum(_or(worth, np.inf), worth_by_counts(np.nan_to_num(kept), rows)),
             group_rows=_or(rows, np.inf),
             history=[self._history.get(group, np.nan) for group in groups],
             neighbourhood=self._places(answers),
@@ -149,8 +149,3 @@ def _floats(values: pa.Array) -> NDArray[np.float64]:
 
 def _or(values: NDArray[np.float64], otherwise: float) -> NDArray[np.float64]:
     return np.where(np.isnan(values), otherwise, values)
-
-
-def _by_counts(kept: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows that a sample of `kept` out of `rows` is worth; infinite where none is missing."""
-    return np.asarray(np.divide(kept * rows, rows - kept, out=np.full(len(kept), np.inf), where=rows > kept), float)
