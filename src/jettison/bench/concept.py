@@ -21,8 +21,8 @@ from jettison.reproduce.concept.live import at_share
 
 _SCHEMA = "offset BIGINT, time TIMESTAMP, value STRING"
 _RIDE = "ride_id STRING, route STRING, distance_km DOUBLE, tip DOUBLE, payment STRING, passengers INT, fare DOUBLE"
-ROUTE = """substring_index(substring_index(value, '"route":"', -1), '"', 1)"""
-"""Reads the group out of a row by two searches for bytes."""
+ROUTE = """substring_index(substring_index(value, '","distance_km"', 1), '"', -1)"""
+"""Reads the group out of a row by two searches for bytes, from the end of the row that is nearer to it."""
 KEEP = 0.03
 WINDOW = "10 minutes"
 ROWS_PER_BATCH = 800_000
