@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jettison.borrowed import Borrower
     from jettison.ledger import Ledger
     from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
     from jettison.plan import DropPlan
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from jettison.settings import GroupDrop, RandomDrop, RangeDrop, WindowMarks
     from jettison.sifter.queries import RangeQueries
     from jettison.sifter.space import Attribute
-    from jettison.spark.aggregates import avg, count, stddev, sum, variance
+    from jettison.spark.aggregates import avg, count, evidence, stddev, sum, variance
     from jettison.spark.count_windows import count_windows
     from jettison.spark.joins import join_side, join_totals, pair_weight
     from jettison.spark.load_aware import load_aware
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attribute": "jettison.sifter.space",
+    "Borrower": "jettison.borrowed",
     "Budget": "jettison.stats",
     "ConceptDrop": "jettison.policies.concept_drop",
     "DropPlan": "jettison.plan",
@@ -63,6 +65,7 @@ _HOME = {
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
     "count_windows": "jettison.spark.count_windows",
+    "evidence": "jettison.spark.aggregates",
     "interpolate": "jettison.windows.interpolate",
     "join_side": "jettison.spark.joins",
     "join_totals": "jettison.spark.joins",
@@ -75,6 +78,7 @@ _HOME = {
 
 __all__ = [
     "Attribute",
+    "Borrower",
     "Budget",
     "ConceptDrop",
     "DropPlan",
@@ -102,6 +106,7 @@ __all__ = [
     "avg",
     "count",
     "count_windows",
+    "evidence",
     "interpolate",
     "join_side",
     "join_totals",

@@ -79,7 +79,7 @@ class Ledger:
 
     def plan(self, at_s: float, plan: DropPlan) -> None:
         """Record a plan, with its cause, before it is used."""
-        self._append({"record": "plan", "at_s": at_s, **json.loads(plan.to_json())})
+        self._append({"record": "plan", "at_s": at_s, **plan.on_record()})
 
     def batch(self, stats: Stats, *, latency_s: float | None) -> bool:
         """Record one micro-batch; return whether it was new to the ledger."""

@@ -63,6 +63,16 @@ class DropPlan:
         remaining = {name: getattr(setting, "when_released", None) for name, setting in self.points.items()}
         return DropPlan(version, {name: setting for name, setting in remaining.items() if setting is not None}, cause)
 
+    def on_record(self) -> dict[str, Any]:
+        """The plan as the ledger keeps it, from which `from_json` restores one: long settings are abridged.
+
+        A setting says by a property `abridged` what is left of it and what it was in brief; most have none.
+        """
+        short = {name: found for name, setting in self.points.items() if (found := getattr(setting, "abridged", None))}
+        kept = {name: short[name][0] if name in short else setting for name, setting in self.points.items()}
+        record: dict[str, Any] = json.loads(DropPlan(self.version, kept, self.cause).to_json())
+        return record | ({"abridged": {name: brief for name, (_, brief) in short.items()}} if short else {})
+
     def to_json(self) -> str:
         """Serialise; `from_json` restores an equal plan."""
         points = {name: _setting_to_dict(setting) for name, setting in self.points.items()}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,3 +78,28 @@ def test_a_plan_with_as_many_groups_as_the_policy_names_fits_the_plan_file():
     setting = GroupDrop(0.1, PANE, (1_700_000_000_000_000,), (1.0,), (groups,), (keeps,), 0.1, 0.5, 3.0)
     plan = DropPlan(10**9, {"a drop point with a long name": setting}, cause="x" * 2000)
     assert len(plan_file.encode(plan, valid_until_us=10**15)) == plan_file.DEFAULT_SIZE
+
+
+def of_groups(count, keep=0.25):
+    return GroupDrop(0.3, PANE, (0,), (1.0,), (tuple(range(count)),), ((keep,) * count,), 0.3)
+
+
+def test_a_record_of_many_groups_is_short_and_still_a_plan():
+    plan = DropPlan(7, {"long": of_groups(1500), "short": of_groups(3)}, cause="too many rows")
+    record = plan.on_record()
+    assert len(json.dumps(record)) < 1000
+    restored = DropPlan.from_json(json.dumps(record))
+    assert (restored.version, restored.cause) == (7, "too many rows")
+    assert restored.points["short"] == plan.points["short"]
+    assert (restored.points["long"].named_groups, restored.points["long"].new_keep_fraction) == (0, 0.3)
+    assert record["abridged"]["long"]["named_groups"] == [1500]
+    assert "short" not in record["abridged"]
+
+
+def test_the_digest_on_record_tells_settings_apart_and_can_be_recomputed():
+    digests = {of_groups(1500, keep).abridged[1]["sha256"] for keep in (0.25, 0.25, 0.26)}
+    assert len(digests) == 2
+    whole = json.loads(DropPlan(1, {"p": of_groups(1500)}).to_json())["points"]["p"]
+    listed = [whole[name] for name in ("pane_us", "starts_us", "others", "groups", "keeps")]
+    text = json.dumps(listed, separators=(",", ":"))
+    assert hashlib.sha256(text.encode()).hexdigest() == of_groups(1500).abridged[1]["sha256"]

@@ -181,3 +181,19 @@ def test_no_python_stands_in_the_plan(spark, samples, capsys):
     assert "HashAggregate" in plan
     assert "Python" not in plan
     assert "SortAggregate" not in plan
+
+
+def test_evidence_counts_dropped_rows_and_weighs_kept_ones(spark: SparkSession) -> None:
+    groups: dict[str, tuple[list[float | None], list[Any]]] = {
+        "emptied": ([10.0, 20.0, None, None], [4.0, 1.0, None, None]),
+        "none kept": ([None, None], [None, None]),
+        "gone": ([10.0, 20.0], [4.0, 2.0]),
+        "whole": ([10.0, 20.0], [1.0, 1.0]),
+    }
+    found = {
+        row.key: row.seen for row in frame(spark, groups).groupBy("key").agg(jt.evidence("x").alias("seen")).collect()
+    }
+    assert tuple(found["emptied"]) == pytest.approx((60.0 / 5.0, 50.0, 2, 25.0 / 12.0, 4.0))
+    assert tuple(found["none kept"]) == (None, None, 0, None, 2.0)
+    assert tuple(found["gone"]) == pytest.approx((80.0 / 6.0, 50.0, 2, 36.0 / 14.0, 6.0))
+    assert tuple(found["whole"]) == (15.0, 50.0, 2, None, 2.0)

@@ -22,7 +22,8 @@ ON_SPARK: Mapping[str, OnSpark] = {
     "dropped-row": overhead.dropped_row,
     "plan-read": overhead.plan_read,
     "sharing": sharing.sharing,
-    "concept": concept.concept,
+    "concept-mean": concept.grouped_mean,
+    "concept-median": concept.grouped_median,
     "sifter-lookup": sifter.lookup,
     "sifter-matching": sifter.matching,
     "sifter-completeness": sifter.live_completeness,
@@ -51,6 +52,8 @@ def run_bench(
                 console.print(f"{key} ...", highlight=False)
                 with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
                     results += benchmark(spark, Path(scratch), repetitions)
+                if json_path is not None:
+                    save(results, json_path)  # what is measured is not lost should the next one fail
     for key, pure_benchmark in PURE.items():
         if name in (None, key):
             console.print(f"{key} ...", highlight=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import statistics
 import time
@@ -11,12 +12,14 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
+from jettison.errors import explain
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
@@ -135,16 +138,30 @@ def _writer(rows: DataFrame) -> DataStreamWriter:
     return rows.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
 
 
-def task_cpu_s(spark: SparkSession) -> float:
-    """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled."""
+def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -> float:
+    """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled.
+
+    Of one run of a query alone, and of its micro-batches from `first_batch` on, where `run_id` is given.
+    """
     context = spark.sparkContext
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
     last = -1.0
     for _ in itertools.count():
         with urllib.request.urlopen(url, timeout=30) as response:
-            total = float(sum(stage["executorCpuTime"] for stage in json.load(response))) / 1e9
+            stages = [stage for stage in json.load(response) if _is_of(stage, run_id, first_batch)]
+        if run_id and not stages:
+            raise RuntimeError(explain("stages that say which run they belong to", "none", where=f"run {run_id}"))
+        total = float(sum(stage["executorCpuTime"] for stage in stages)) / 1e9
         if total == last:
             return total
         last = total
         time.sleep(0.2)
     raise AssertionError("unreachable")
+
+
+def _is_of(stage: Mapping[str, Any], run_id: str, first_batch: int) -> bool:
+    """Whether a stage belongs to the run; streaming queries describe their jobs by run and batch."""
+    if not run_id:
+        return True
+    found = re.search(rf"runId = {re.escape(run_id)}.*batch = (\d+)", stage.get("description") or "", re.DOTALL)
+    return found is not None and int(found[1]) >= first_batch

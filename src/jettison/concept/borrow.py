@@ -108,6 +108,11 @@ def borrow(
     return Borrowed(value, lower, upper, made.own, made.borrowed, made.from_history)
 
 
+def worth_by_counts(kept: Floats, rows: Floats) -> Floats:
+    """Rows that the mean of `kept` rows out of `rows` is worth; infinite where none is missing."""
+    return np.asarray(np.divide(kept * rows, rows - kept, out=np.full(len(kept), np.inf), where=rows > kept), float)
+
+
 def _shrink(
     direct: Floats,
     error: Floats,

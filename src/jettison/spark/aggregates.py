@@ -113,6 +113,33 @@ def stddev(column: Column | str, *, confidence: float = 0.95, weight: Column | s
     return _aggregate(estimate.stddev_estimate, _spread_moments, column, confidence, weight)
 
 
+def evidence(column: Column | str, *, weight: Column | str = "jt_weight") -> Column:
+    """What `jt.Borrower` needs to know of a group's rows, as a struct.
+
+    Returns
+    -------
+    Column
+        `mean` (weighted), `variance` (of the rows kept), `kept` (long), `effective_rows` (double: rows that the mean is
+        worth; null where no kept row could have been dropped) and `rows` (double: all rows of the group, dropped ones
+        included; exact where dropped rows are counted, else estimated).
+
+    Examples
+    --------
+    >>> rides.groupBy("window", "route").agg(avg("fare").alias("fare"), evidence("fare").alias("seen"))  # doctest: +SKIP
+    """
+    x, w = _double(column), _column_named(weight)
+    valued = F.when(x.isNotNull(), w)
+    total = F.sum(valued)
+    counted = F.count(F.lit(1)) > F.count(w)  # rows without a weight were dropped and only counted
+    return F.struct(
+        F.try_divide(F.sum(w * x), total).alias("mean"),
+        F.var_samp(x).alias("variance"),
+        F.count(x).alias("kept"),
+        F.try_divide(total * total, F.sum(valued * (valued - 1.0))).alias("effective_rows"),
+        F.when(counted, F.count(F.lit(1)).cast("double")).otherwise(F.sum(w)).alias("rows"),
+    )
+
+
 def _aggregate(
     estimator: Estimator,
     moments: Callable[[Column, Column], Moments],

@@ -7,7 +7,7 @@ import pytest
 
 from jettison.reproduce.concept.experiments import exact_count_gap, methods, shifts_of
 from jettison.reproduce.concept.harness import judge, run, run_at
-from jettison.reproduce.concept.methods import PaperSetting, Reservoirs, Strict, Uniform
+from jettison.reproduce.concept.methods import LastWindow, MovingAverage, PaperSetting, Reservoirs, Strict, Uniform
 from jettison.reproduce.concept.streams import Stream, Window, cluster_like, packets, taxi_like, zipf
 
 
@@ -58,6 +58,21 @@ def test_a_window_whose_groups_are_all_new_loses_none():
     windows = [Window(g.astype(np.int64), np.ones(20_000)) for g in (old, new + 1000)]
     ours = run(Stream("all new", "", windows, 2000), Strict, 0.15, seed=1)
     assert ours.missing_share == 0.0
+
+
+def test_baselines_fail_where_they_must_when_all_groups_are_new():
+    old, new = (np.random.default_rng(seed).zipf(1.5, 20_000).clip(max=300) for seed in (1, 2))
+    windows = [Window(g.astype(np.int64), np.ones(20_000)) for g in (old, new + 1000)]
+    stream = Stream("all new", "", windows, 2000)
+    last, average, reservoirs = (
+        run(stream, make, 0.15, seed=1) for make in (lambda: LastWindow(2000), lambda: MovingAverage(2000), Reservoirs)
+    )
+    # Rates of the window before know none of them: they are thinned like all rows, and rare ones vanish.
+    assert last.missing_share > 0.2
+    assert last.processed_share == pytest.approx(0.15, abs=0.01)
+    # A sampler by key keeps what it does not know, and reservoirs see the whole window before they choose.
+    assert average.missing_share < 0.02
+    assert reservoirs.missing_share == 0.0
 
 
 def test_a_hundred_thousand_groups_cannot_break_the_budget():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jettison.concept.borrow import borrow
+from jettison.concept.borrow import borrow, worth_by_counts
 from jettison.reproduce.concept.methods import Strict
 from jettison.reproduce.concept.streams import Stream
 
@@ -88,11 +88,10 @@ def _effective_rows(group: NDArray[np.int64], weight: Floats, rows: NDArray[np.i
 
     Weights alone are fooled where the rows that could be dropped all were: what is left then looks complete.
     """
-    count, kept = len(rows), np.bincount(group, minlength=len(rows))
+    count, kept = len(rows), np.bincount(group, minlength=len(rows)).astype(float)
     total, risk = np.bincount(group, weight, count), np.bincount(group, weight * (weight - 1.0), count)
     by_weights = np.divide(total**2, risk, out=np.full(count, np.inf), where=risk > 1e-12)
-    by_counts = np.divide(kept * rows, rows - kept, out=np.full(count, np.inf), where=rows > kept)
-    return np.asarray(np.minimum(by_weights, by_counts), float)
+    return np.asarray(np.minimum(by_weights, worth_by_counts(kept, rows.astype(float))), float)
 
 
 def _moments(group: NDArray[np.int64], weight: Floats, values: Floats, count: int) -> tuple[Floats, Floats, Floats]:

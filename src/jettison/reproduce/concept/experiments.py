@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -29,6 +32,8 @@ from jettison.reproduce.concept.streams import Stream
 
 SHARES = (0.02, 0.05, 0.10, 0.25)
 BIASES = (0.98, 0.90, 0.75, 0.50)
+STEADY_WINDOWS = 25
+"""Windows where few would let the seed decide."""
 EQUAL_CAPS = "concept, equal caps"
 LARGE_PLAN = "concept, equal caps, 20,000 groups a plan"
 
@@ -90,42 +95,56 @@ def methods(stream: Stream) -> list[Callable[[], Method]]:
 
 
 def run_all(*, quick: bool, seed: int, say: Callable[[str], None]) -> Results:
-    """Run every experiment; `quick` takes fewer windows and draws."""
+    """Run every experiment, several at a time; `quick` takes fewer windows and draws."""
     count = 4 if quick else 12
     generated = [
         streams.taxi_like(seed, count),
         streams.zipf(seed, count),
         streams.cluster_like(seed, count),
         streams.four_classes(seed, count),
-        streams.packets(seed, 30 * count),
+        streams.packets(seed, max(30 * count, 240)),  # a ratio of two means near 1 needs many windows
     ]
     real = real_streams(count)
-    equal_rows: dict[tuple[str, float, str], Run] = {}
-    for stream in [*generated, *real]:
-        say(f"{stream.about}: all methods at equal rows")
-        for share in SHARES if stream.group_count > 1 else (0.01,):
-            for make in methods(stream) if stream.group_count > 1 else [Uniform, Strict]:
-                made = run_at(stream, make, share, seed)
-                equal_rows[stream.name, share, made.method] = made
-    say("the paper's own setting")
     grouped = [stream for stream in [*generated, *real] if stream.group_count > 1]
-    settings = {
-        (s.name, b): _at_setting(s, b, seed) for s in grouped for b in (BIASES if s is generated[0] else (0.98,))
-    }
-    half = {stream.name: run(stream, Uniform, 0.5, seed) for stream in grouped}
-    say("joins and borrowed estimates")
-    return Results(
-        generated,
-        real,
-        equal_rows,
-        settings,
-        half,
-        # Ten largest groups are few: the mean of their change needs more windows than errors do.
-        {s.name: shifts_of(s) for s in [streams.taxi_like(seed, 25), *grouped[1:]]},
-        max(exact_count_gap(stream) for stream in generated),
-        run_joins([0.02, 0.05, 0.10], draws=100 if quick else 500, seed=seed),
-        {s.name: [run_borrowing(s, share, seed=seed) for share in SHARES[1:]] for s in generated[:2]},
-    )
+    # Few classes and a handful of rows in most: errors of single windows differ by factors, so more of them are taken.
+    steady = {"cluster-like": streams.cluster_like(seed, STEADY_WINDOWS)}
+    # Processes of their own, not copies of this one: it may have threads by now.
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 4), get_context("spawn")) as pool:
+        say(f"{len(generated)} generated and {len(real)} real streams: all methods at equal rows")
+        at_shares = [
+            pool.submit(_at_equal_rows, stream, share, seed)
+            for stream in [*generated, *real]
+            for share in (SHARES if stream.group_count > 1 else (0.01,))
+        ]
+        at_settings = {
+            (s.name, b): pool.submit(_at_setting, steady.get(s.name, s), b, seed)
+            for s in grouped
+            for b in (BIASES if s is generated[0] else (0.98,))
+        }
+        half = {stream.name: pool.submit(run, stream, Uniform, 0.5, seed) for stream in grouped}
+        joins = pool.submit(run_joins, [0.02, 0.05, 0.10], draws=100 if quick else 500, seed=seed)
+        borrowing = {
+            s.name: [pool.submit(run_borrowing, s, share, seed=seed) for share in SHARES[1:]] for s in generated[:2]
+        }
+        runs = [made for future in at_shares for made in future.result()]
+        say("the paper's own setting, joins and borrowed estimates")
+        return Results(
+            generated,
+            real,
+            {(made.stream, share, made.method): made for share, made in runs},
+            {key: future.result() for key, future in at_settings.items()},
+            {name: future.result() for name, future in half.items()},
+            # Ten largest groups are few: the mean of their change needs more windows than errors do.
+            {s.name: shifts_of(s) for s in [streams.taxi_like(seed, STEADY_WINDOWS), *grouped[1:]]},
+            max(exact_count_gap(stream) for stream in generated),
+            joins.result(),
+            {name: [future.result() for future in futures] for name, futures in borrowing.items()},
+        )
+
+
+def _at_equal_rows(stream: Stream, share: float, seed: int) -> list[tuple[float, Run]]:
+    made = methods(stream) if stream.group_count > 1 else [Uniform, Strict]
+    return [(share, run_at(stream, make, share, seed)) for make in made]
 
 
 def _at_setting(stream: Stream, bias: float, seed: int) -> AtSetting:

@@ -10,6 +10,7 @@ from jettison.reproduce.claims import Claim
 from jettison.reproduce.concept.experiments import EQUAL_CAPS, Results
 from jettison.reproduce.concept.harness import Run
 
+_TWO_SIDED_95 = 1.96
 TAXI, ZIPF, CLUSTER, FOUR, PACKETS = "taxi-like", "zipf", "cluster-like", "four classes", "packets"
 
 
@@ -49,8 +50,10 @@ def _setting(results: Results) -> list[Claim]:
         own = (
             f"at the rows that b = 98 % really processes, {name}: the paper's own form ten times as accurate as Uniform"
         )
-        gain, order = _ratio(at.uniform_same_rows, concept), "more than an order of magnitude"
-        claims.append(Claim(f"setting-gain-own-{label}", own, order, gain, at_least=10.0, config=rows))
+        own += " (lower end of a 95 % interval over windows)"
+        low, order = _gain_at_least(at.uniform_same_rows, concept), "more than an order of magnitude"
+        spread = rows | {"gain": round(_ratio(at.uniform_same_rows, concept), 4), "windows": len(concept.outcomes)}
+        claims.append(Claim(f"setting-gain-own-{label}", own, order, low, at_least=10.0, config=spread))
         gain = _ratio(at.uniform_same_rows, at.equal_caps_same_rows)
         claims.append(Claim(f"setting-gain-{label}", text, order, gain, at_least=10.0, config=rows))
     text = "2 % of the rows, four classes with the trace's own shares: Uniform's mean error above 40 %"
@@ -124,6 +127,17 @@ def _beyond(results: Results) -> list[Claim]:
 
 def _ratio(worse: Run, better: Run) -> float:
     return worse.error / max(better.error, 1e-9)
+
+
+def _gain_at_least(worse: Run, better: Run) -> float:
+    """Lower end of a 95 % interval of the ratio of mean errors, both measured on the same windows.
+
+    Where a gain lies near its bar, the ratio itself falls on either side of it as the seed will have it.
+    """
+    high, low = (np.array([outcome.error for outcome in run.outcomes]) for run in (worse, better))
+    ratio = _ratio(worse, better)
+    gaps = (high - ratio * low) / max(float(low.mean()), 1e-9)
+    return ratio - _TWO_SIDED_95 * float(gaps.std(ddof=1)) / float(np.sqrt(len(gaps)))
 
 
 def _rows(ours: Run, uniform: Run) -> dict[str, float]:

@@ -24,7 +24,8 @@ from jettison.spark.mechanisms.random_drop import threshold, weight
 from jettison.spark.mechanisms.window_marks import floor_divided
 
 _TIME, _PANE, KEY, _START, SLOT = "jt_time", "jt_pane", "jt_key", "jt_start", "jt_slot"
-_KEYS, _STARTS, _PANES, _THRESHOLDS = "jt_keys", "jt_starts", "jt_panes", "jt_thresholds"
+_TABLE, _KEYS, _STARTS = "jt_table", "jt_keys", "jt_starts"
+_PANES, _THRESHOLDS = "jt_panes", "jt_thresholds"
 MOST_LISTED, MOST_TRACKED = 2_000, 8_000
 """Groups of a micro-batch that are reported, and those that are counted to find them."""
 _SPARE_BITS = 3  # eight buckets a group
@@ -88,9 +89,9 @@ class GroupMechanism(Mechanism):
     def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
         """Pane and key of the row, and from them its slot.
 
-        The arrays too: to get one out of the plan makes a new object each time.
+        The table and its arrays too: to get one out of the plan makes a new object each time.
         """
-        table = plan["table"]
+        table = F.col(_TABLE)
         # While everything is kept, only a sample is looked at: it tells which groups to thin when the need arises.
         look = ~table["everything"] | (F.rand() < IDLE_SAMPLE)
         time, pane = F.when(look, F.unix_micros(F.expr(self._time))), floor_divided(F.col(_TIME), self._pane_us)
@@ -99,11 +100,11 @@ class GroupMechanism(Mechanism):
         arrays = {_KEYS: table["keys"], _STARTS: table["starts"], _PANES: table["panes"]}
         start = {_START: F.get(F.col(_STARTS), _bucket(F.col(KEY), table["shift"], table["half"]))}
         found = {SLOT: _slot(table), _THRESHOLDS: table["thresholds"]}
-        return [{_TIME: time}, {_PANE: pane}, {KEY: key, **arrays}, start, found]
+        return [{_TABLE: plan["table"]}, {_TIME: time}, {_PANE: pane}, {KEY: key, **arrays}, start, found]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         """Compare the row's hash with the threshold of its group and pane."""
-        table, slot = plan["table"], F.col(SLOT)
+        table, slot = F.col(_TABLE), F.col(SLOT)
         if point.arrival:
             late = is_late(rows, point.arrival, plan)
             slot = slot + F.when(late, table["late"]).otherwise(F.lit(0))
@@ -152,7 +153,8 @@ def _named(setting: Column, pane_us: int) -> Column:
         )
 
     places = F.filter(F.sequence(F.lit(0), F.size(starts)), lambda place: place < F.size(starts))
-    return F.array_sort(F.flatten(F.transform(places, of_pane)))
+    # `array_sort` would compare by an expression that is interpreted for every pair.
+    return F.sort_array(F.flatten(F.transform(places, of_pane)))
 
 
 def _table(entries: Column, setting: Column, panes: Column) -> Column:
