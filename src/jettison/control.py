@@ -18,7 +18,6 @@ from jettison.stats import Budget, Stats
 
 _DECAY = 0.5  # of a batch's deviation from the target length, the part that the next one may still have
 _SHORTEST = 0.5  # of the target length: a batch is never shortened further to save rows that waited too long
-_LAST_CALL = 1.05  # times the latency bound: a batch whose oldest row would pass this is shortened to save most rows
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets the dead band's smallest cut through
 _LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable keep fraction: how far one batch's may lie from it
 _LEAVE_AT = 1.03  # sustainable keep fraction from which shedding ends
@@ -348,7 +347,7 @@ class Controller:
         period_s = max(target_s, self.settings.trigger_interval_s)
         limit_s = target_s + _DECAY * (ahead.wait_s - period_s)
         # A batch that waited too long is shortened once; past half the target its oldest rows are lost anyway.
-        limit_s = min(limit_s, _LAST_CALL * self._bound_s() - ahead.wait_s)
+        limit_s = min(limit_s, self._bound_s() - ahead.wait_s)
         limit_s = max(limit_s, _SHORTEST * target_s)
         kept = self._model.kept_within(limit_s, ahead.rows) - self.settings.late_keep_fraction * ahead.late
         keep = kept / ahead.fresh if ahead.fresh > 0 else 1.0
