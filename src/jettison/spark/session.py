@@ -26,8 +26,10 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
             .appName(name)
             # As many state partitions as cores: each one is files and a task in every micro-batch.
             .config("spark.sql.shuffle.partitions", str(cores))
-            # Checkpoint files without a checksum file beside each: for every file that it creates, Hadoop starts a chmod.
+            # Checkpoint files without a checksum file beside each, neither Hadoop's nor Spark's own: for every file that it
+            # creates, Hadoop starts a chmod.
             .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
+            .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
             # A stream of large rows makes garbage fast; more room means fewer pauses.
             .config("spark.driver.memory", "4g")
             # Exact row counts come from the web interface; port 0 avoids a clash with other sessions.
