@@ -303,7 +303,9 @@ class Network:
         which are kept with the rows, spare it the others. So the batch is computed with all, and then read with as many
         tasks as one output has: twenty outputs would otherwise start the tasks of twenty outputs twenty times.
         """
-        tasks = int(str(batch.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+        conf = batch.sparkSession.conf  # the query's own: nobody else's session is changed
+        tasks = int(str(conf.get("spark.sql.shuffle.partitions")))
+        conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # for rows read once and kept a moment
         batch.persist()
         try:
             batch.count()
