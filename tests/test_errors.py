@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from jettison import errors
-from jettison.errors import JettisonError, explain
+from jettison.errors import JettisonError, did_you_mean, explain
 
 CLASSES = [
     value
@@ -39,10 +39,21 @@ def test_people_can_catch_the_builtin_without_importing_ours(error, builtin):
         raise error("what happened")
 
 
-def test_a_message_without_place_and_hint_is_one_sentence():
-    assert explain("`x` must be positive", "-1") == "`x` must be positive, got -1."
-
-
-def test_place_and_hint_are_added_where_given():
-    assert explain("`x` must be positive", "-1", where="point 'a'") == "`x` must be positive, got -1 for point 'a'."
+def test_a_message_says_what_was_expected_what_came_and_the_way_out():
     assert explain("`x` must be positive", "-1", hint="try 1") == "`x` must be positive, got -1. Hint: try 1."
+
+
+def test_the_place_is_added_where_given():
+    message = explain("`x` must be positive", "-1", where="point 'a'", hint="try 1")
+    assert message == "`x` must be positive, got -1 for point 'a'. Hint: try 1."
+
+
+def test_a_hint_that_asks_ends_as_a_question():
+    assert explain("a known name", "'mpa'", hint="did you mean 'map'?").endswith("Hint: did you mean 'map'?")
+
+
+def test_the_nearest_known_name_is_suggested_and_otherwise_what_else_to_do():
+    known = ["idle-json", "idle-native", "sharing"]
+    assert did_you_mean("idle-jsn", known, otherwise="run all") == "did you mean 'idle-json'?"
+    assert did_you_mean("coffee", known, otherwise="run all") == "run all"
+    assert did_you_mean(None, known, otherwise="run all") == "run all"

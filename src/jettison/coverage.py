@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison import estimate, sampled
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 
 Floats = NDArray[np.float64]
 _WINDOWS_AT_ONCE = 1000
@@ -112,9 +112,23 @@ def measure_coverage(
     rows would be those whose count came out high, and their coverage would say more about that choice than about bounds.
     """
     if distribution not in DISTRIBUTIONS:
-        raise InvalidSetting(explain(f"`distribution` must be one of {sorted(DISTRIBUTIONS)}", repr(distribution)))
+        raise InvalidSetting(
+            explain(
+                f"`distribution` must be one of {sorted(DISTRIBUTIONS)}",
+                repr(distribution),
+                hint=did_you_mean(
+                    distribution, DISTRIBUTIONS, otherwise="`jettison.coverage.DISTRIBUTIONS` takes more of them"
+                ),
+            )
+        )
     if not any(0.0 < fraction < 1.0 for fraction in keep_fractions):
-        raise InvalidSetting(explain("`keep_fractions` must hold one between 0 and 1", repr(list(keep_fractions))))
+        raise InvalidSetting(
+            explain(
+                "`keep_fractions` must hold one between 0 and 1",
+                repr(list(keep_fractions)),
+                hint="bounds are of width 0 where every row is kept, and there is no answer where none is; try 0.3",
+            )
+        )
     random, z = np.random.default_rng(seed), estimate.quantile(confidence)
     chunks: list[dict[str, Floats]] = []
     found = 0

@@ -6,6 +6,9 @@ fits, so that `except ValueError` keeps working for people who do not want to im
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class JettisonError(Exception):
     """Base of all errors raised on purpose."""
@@ -35,17 +38,22 @@ class Unsupported(JettisonError, RuntimeError):
     """The environment cannot do what was asked; refused before anything starts."""
 
 
-def explain(expected: str, got: str, *, where: str = "", hint: str = "") -> str:
-    """Compose a message in the house form.
+def explain(expected: str, got: str, *, hint: str, where: str = "") -> str:
+    """Compose a message in the house form; the hint says the way out and does not repeat the rule.
 
     >>> explain("`keep_fraction` must lie in [0, 1]", "1.4", where="drop point 'rides'",
     ...         hint="pass the share kept, not the share dropped")
     "`keep_fraction` must lie in [0, 1], got 1.4 for drop point 'rides'. Hint: pass the share kept, not the share dropped."
     """
-    message = f"{expected}, got {got}"
-    if where:
-        message += f" for {where}"
-    message += "."
-    if hint:
-        message += f" Hint: {hint.removesuffix('?')}{'?' if hint.endswith('?') else '.'}"
-    return message
+    place = f" for {where}" if where else ""
+    return f"{expected}, got {got}{place}. Hint: {hint.removesuffix('?')}{'?' if hint.endswith('?') else '.'}"
+
+
+def did_you_mean(given: object, known: Iterable[str], *, otherwise: str) -> str:
+    """A hint for a name that is not known: the nearest one that is, or `otherwise`.
+
+    >>> did_you_mean("filtre", ["filter", "map"], otherwise="use a map"), did_you_mean("x", ["map"], otherwise="use a map")
+    ("did you mean 'filter'?", 'use a map')
+    """
+    near = difflib.get_close_matches(str(given), list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise

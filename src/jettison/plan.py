@@ -43,7 +43,13 @@ class DropPlan:
 
     def __post_init__(self) -> None:
         if self.version < 0:
-            raise InvalidSetting(explain("a plan's `version` must not be negative", str(self.version)))
+            raise InvalidSetting(
+                explain(
+                    "a plan's `version` must not be negative",
+                    str(self.version),
+                    hint="begin with 0 and let every plan count one up from the one before",
+                )
+            )
         object.__setattr__(self, "points", MappingProxyType(dict(self.points)))
 
     @property
@@ -87,7 +93,13 @@ class DropPlan:
             points = {name: _setting_from_dict(setting) for name, setting in document["points"].items()}
             return cls(int(document["version"]), points, str(document["cause"]))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            raise DamagedPlan(explain("a drop plan as JSON", f"{text[:80]!r} ({error})")) from error
+            raise DamagedPlan(
+                explain(
+                    "a drop plan as JSON",
+                    f"{text[:80]!r} ({error})",
+                    hint="write plans with `to_json`; the next plan replaces a damaged file, until then every row is kept",
+                )
+            ) from error
 
 
 def _setting_to_dict(setting: Setting) -> dict[str, Any]:
@@ -97,5 +109,11 @@ def _setting_to_dict(setting: Setting) -> dict[str, Any]:
 def _setting_from_dict(document: Mapping[str, Any]) -> Setting:
     kind = document["kind"]
     if kind not in SETTING_BY_KIND:
-        raise InvalidSetting(explain(f"`kind` must be one of {sorted(SETTING_BY_KIND)}", repr(kind)))
+        raise InvalidSetting(
+            explain(
+                f"`kind` must be one of {sorted(SETTING_BY_KIND)}",
+                repr(kind),
+                hint="was it written by a newer release, or does a new setting still miss in SETTING_BY_KIND?",
+            )
+        )
     return SETTING_BY_KIND[kind](**{name: value for name, value in document.items() if name != "kind"})

@@ -49,5 +49,11 @@ def decode(content: bytes) -> DropPlan:
     text = content.rstrip()
     checksum, checked = text[CHECKSUM], text[CHECKED_START:]
     if not (checksum.isdigit() and checked.isascii() and int(checksum) == zlib.crc32(checked)):
-        raise DamagedPlan(explain("a plan whose checksum fits", f"{content[:60]!r}"))
+        raise DamagedPlan(
+            explain(
+                "a plan whose checksum fits",
+                f"{content[:60]!r}",
+                hint="nothing is lost: every row is kept until the controller writes its next plan",
+            )
+        )
     return DropPlan.from_json(text[BODY_START:].decode())

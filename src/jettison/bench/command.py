@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jettison.bench import concept, overhead, pure, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.spark.session import local_session
 
 OnSpark = Callable[[SparkSession, Path, int], list[Result]]
@@ -41,9 +41,21 @@ def run_bench(
     """Run one benchmark or all of them, print the results and save them."""
     known = [*ON_SPARK, *PURE]
     if name is not None and name not in known:
-        raise InvalidSetting(explain(f"a benchmark out of {', '.join(known)}", repr(name)))
+        raise InvalidSetting(
+            explain(
+                f"a benchmark out of {', '.join(known)}",
+                repr(name),
+                hint=did_you_mean(name, known, otherwise="leave the name out to run all of them"),
+            )
+        )
     if repetitions < 1:
-        raise InvalidSetting(explain("--repetitions must be at least 1", str(repetitions)))
+        raise InvalidSetting(
+            explain(
+                "--repetitions must be at least 1",
+                str(repetitions),
+                hint="5 alternating runs of each side tell a difference from noise",
+            )
+        )
     results: list[Result] = []
     on_spark = {key: value for key, value in ON_SPARK.items() if name in (None, key)}
     if on_spark:

@@ -150,7 +150,14 @@ def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -
         with urllib.request.urlopen(url, timeout=30) as response:
             stages = [stage for stage in json.load(response) if _is_of(stage, run_id, first_batch)]
         if run_id and not stages:
-            raise RuntimeError(explain("stages that say which run they belong to", "none", where=f"run {run_id}"))
+            raise RuntimeError(
+                explain(
+                    "stages that say which run they belong to",
+                    "none",
+                    where=f"run {run_id}",
+                    hint="ask after its query has run; old stages are forgotten beyond spark.ui.retainedStages",
+                )
+            )
         total = float(sum(stage["executorCpuTime"] for stage in stages)) / 1e9
         if total == last:
             return total

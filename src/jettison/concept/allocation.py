@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +110,13 @@ def allocate(
     .. [1] Katsipoulakis, Labrinidis, Chrysanthis: Concept-Driven Load Shedding. IEEE Big Data, 2018.
     """
     if rule not in RULES:
-        raise InvalidSetting(explain(f"`allocation` must be one of {', '.join(RULES)}", repr(rule)))
+        raise InvalidSetting(
+            explain(
+                f"`allocation` must be one of {', '.join(RULES)}",
+                repr(rule),
+                hint=did_you_mean(rule, RULES, otherwise="leave it out for the usual one"),
+            )
+        )
     size = np.maximum(np.asarray(rows, float), 0.0)
     budget = max(float(budget), 0.0)
     if size.sum() <= budget:

@@ -87,7 +87,13 @@ def borrow(
     (30.0, True, True)
     """
     if not 0.0 < confidence < 1.0:
-        raise InvalidSetting(explain("`confidence` must lie between 0 and 1", repr(confidence)))
+        raise InvalidSetting(
+            explain(
+                "`confidence` must lie between 0 and 1",
+                repr(confidence),
+                hint="0.95 for bounds that hold 95 % of the time",
+            )
+        )
     direct, rows = np.asarray(mean, float), np.asarray(kept, float)
     there = (rows > 0) & np.isfinite(direct)
     within = np.asarray(variance, float)

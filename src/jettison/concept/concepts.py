@@ -31,7 +31,13 @@ class Accuracy:
         if not self.error > 0.0:
             raise InvalidSetting(explain("`error` must be positive", repr(self.error), hint="0.05 for 5 %"))
         if not 0.0 < self.confidence < 1.0:
-            raise InvalidSetting(explain("`confidence` must lie between 0 and 1", repr(self.confidence)))
+            raise InvalidSetting(
+                explain(
+                    "`confidence` must lie between 0 and 1",
+                    repr(self.confidence),
+                    hint="0.95 for an error that holds 95 % of the time",
+                )
+            )
 
     def rows(self, variation: float) -> float:
         """Rows of a large group that its mean needs, for values with this coefficient of variation."""

@@ -78,8 +78,18 @@ class CostBook:
         plan = plan_file.decode(content)
         setting = plan.points.get(point)
         if not isinstance(setting, CostDrop):
-            raise DamagedPlan(explain(f"learned costs of {point!r} in the plan", repr(setting)))
+            raise DamagedPlan(
+                explain(
+                    f"learned costs of {point!r} in the plan",
+                    repr(setting),
+                    hint="costs are learned anew; nothing has to be done",
+                )
+            )
         try:
             return cls(CostSketch.from_dict(asdict(setting)), plan.version)
         except InvalidSetting as error:
-            raise DamagedPlan(explain("learned costs that make sense", str(error))) from error
+            raise DamagedPlan(
+                explain(
+                    "learned costs that make sense", str(error), hint="costs are learned anew; nothing has to be done"
+                )
+            ) from error

@@ -57,7 +57,13 @@ class SharedHashes:
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.columns < 1:
-            raise InvalidSetting(explain("`rows` and `columns` must be positive", f"{self.rows} and {self.columns}"))
+            raise InvalidSetting(
+                explain(
+                    "`rows` and `columns` must be positive",
+                    f"{self.rows} and {self.columns}",
+                    hint="2 rows of 2048 columns suit some thousand keys",
+                )
+            )
 
     @cached_property
     def _multiply_add(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -113,7 +119,13 @@ def _as_arrow(keys: Any) -> pa.Array:
     try:
         return pa.array(keys)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InvalidInput(explain("keys of one simple type", f"{type(keys).__name__} ({error})")) from error
+        raise InvalidInput(
+            explain(
+                "keys of one simple type",
+                f"{type(keys).__name__} ({error})",
+                hint="cast the key to a text, a number or a timestamp; for several columns take concat_ws of them",
+            )
+        ) from error
 
 
 def _is_text(kind: pa.DataType) -> bool:

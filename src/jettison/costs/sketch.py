@@ -82,7 +82,11 @@ class CostSketch:
         """
         if not (epsilon > 0 and 0 < delta < 1):
             raise InvalidSetting(
-                explain("`epsilon` must be positive and `delta` within (0, 1)", f"{epsilon!r} and {delta!r}")
+                explain(
+                    "`epsilon` must be positive and `delta` within (0, 1)",
+                    f"{epsilon!r} and {delta!r}",
+                    hint="epsilon=0.05 and delta=0.1 give 4 rows of 55 columns",
+                )
             )
         rows, columns = max(1, math.ceil(math.log2(1 / delta))), math.ceil(math.e / epsilon)
         return cls(SharedHashes(rows, columns, seed))
@@ -142,7 +146,11 @@ class CostSketch:
         """Add the rows of another sketch."""
         if self.hashes != other.hashes:
             raise InvalidSetting(
-                explain("sketches to merge must share shape and seed", f"{self.hashes} and {other.hashes}")
+                explain(
+                    "sketches to merge must share shape and seed",
+                    f"{self.hashes} and {other.hashes}",
+                    hint="make both with the same rows, columns and seed",
+                )
             )
         self.counts += other.counts
         self.costs += other.costs
@@ -175,7 +183,13 @@ class CostSketch:
         for name in ("counts", "costs"):
             values = _unpacked(document[name])
             if len(values) != len(sketch.counts) or not np.isfinite(values).all() or (values < 0).any():
-                raise InvalidSetting(explain(f"`{name}` must hold {len(sketch.counts)} numbers >= 0", f"{len(values)}"))
+                raise InvalidSetting(
+                    explain(
+                        f"`{name}` must hold {len(sketch.counts)} numbers >= 0",
+                        f"{len(values)}",
+                        hint="restore only what `to_dict` gave; a sketch of another shape must be learned anew",
+                    )
+                )
             setattr(sketch, name, values)
         return sketch
 

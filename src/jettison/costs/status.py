@@ -84,7 +84,13 @@ class CostStatus:
             keys = {name: tuple(KeyCost(**one) for one in found[name]) for name in ("costliest", "most_dropped")}
             return cls(**(found | keys))
         except (TypeError, KeyError) as error:
-            raise DamagedPlan(explain("the status of a function", str(error))) from error
+            raise DamagedPlan(
+                explain(
+                    "the status of a function",
+                    str(error),
+                    hint="it is written anew with the next report; delete the file if no query writes it any more",
+                )
+            ) from error
 
     def to_json(self) -> str:
         """For dashboards, beside the plan."""

@@ -90,7 +90,13 @@ class Lander:
     def __init__(self, directory: Path, landing: Landing) -> None:
         schedule = landing.schedule
         if schedule.rows > MAX_ROWS:
-            raise InvalidSetting(explain(f"a feed has at most {MAX_ROWS} rows", str(schedule.rows)))
+            raise InvalidSetting(
+                explain(
+                    f"a feed has at most {MAX_ROWS} rows",
+                    str(schedule.rows),
+                    hint="shorten the phases or lower their rates",
+                )
+            )
         self._directory, self._landing = directory, landing
         largest = max(len(schedule.file_rows(file)) for file in range(schedule.files))
         self._writer = RideWriter(landing.book, largest)

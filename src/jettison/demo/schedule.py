@@ -35,9 +35,17 @@ class Phase:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.duration_s) and self.duration_s > 0):
-            raise InvalidSetting(explain("`duration_s` of a phase must be positive", repr(self.duration_s)))
+            raise InvalidSetting(
+                explain(
+                    "`duration_s` of a phase must be positive",
+                    repr(self.duration_s),
+                    hint="leave out a phase of no length; a pause is Phase(5.0, rows_per_s=0)",
+                )
+            )
         if not (math.isfinite(self.rows_per_s) and self.rows_per_s >= 0):
-            raise InvalidSetting(explain("`rows_per_s` of a phase must not be negative", repr(self.rows_per_s)))
+            raise InvalidSetting(
+                explain("`rows_per_s` of a phase must not be negative", repr(self.rows_per_s), hint="0 makes a pause")
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +81,30 @@ class Schedule:
     def from_phases(cls, phases: Sequence[Phase], *, interval_s: float = 0.1, event_speed: float = 1.0) -> Schedule:
         """Cut the phases into files of `interval_s` each; the last one may be shorter."""
         if not phases:
-            raise InvalidSetting(explain("a schedule needs at least one phase", "none"))
+            raise InvalidSetting(
+                explain(
+                    "a schedule needs at least one phase",
+                    "none",
+                    hint="begin with one such as Phase(duration_s=10, rows_per_s=1000)",
+                )
+            )
         interval_us = round(interval_s * 1e6)
         if interval_us < 1000:
-            raise InvalidSetting(explain("`interval_s` must be at least 0.001", repr(interval_s)))
+            raise InvalidSetting(
+                explain(
+                    "`interval_s` must be at least 0.001",
+                    repr(interval_s),
+                    hint="0.1 lands ten files a second, which Spark lists without trouble",
+                )
+            )
         if not (math.isfinite(event_speed) and event_speed > 0):
-            raise InvalidSetting(explain("`event_speed` must be positive", repr(event_speed)))
+            raise InvalidSetting(
+                explain(
+                    "`event_speed` must be positive",
+                    repr(event_speed),
+                    hint="1 lets the rides' clock go with the feed's, 60 makes a second of it a minute of theirs",
+                )
+            )
         ends_us = np.cumsum([0.0] + [phase.duration_s * 1e6 for phase in phases])
         rows_at_ends = np.cumsum([0.0] + [phase.duration_s * phase.rows_per_s for phase in phases])
         total_us = round(float(ends_us[-1]))
@@ -91,7 +117,13 @@ class Schedule:
     def of_rows(cls, rows: int, *, rows_per_file: int, interval_s: float = 0.1, event_speed: float = 1.0) -> Schedule:
         """Exactly `rows` rows, in full files but for the last."""
         if rows < 1 or rows_per_file < 1:
-            raise InvalidSetting(explain("`rows` and `rows_per_file` must be positive", f"{rows} and {rows_per_file}"))
+            raise InvalidSetting(
+                explain(
+                    "`rows` and `rows_per_file` must be positive",
+                    f"{rows} and {rows_per_file}",
+                    hint="for no rows at all, use no feed",
+                )
+            )
         rows_before = (*range(0, rows, rows_per_file), rows)
         interval_us = round(interval_s * 1e6)
         return cls(tuple(k * interval_us for k in range(len(rows_before))), rows_before, event_speed)
@@ -125,7 +157,11 @@ class Schedule:
         before = np.asarray(self.rows_before, dtype=np.int64)
         if rows.size and not (rows.min() >= 0 and rows.max() < self.rows):
             raise InvalidSetting(
-                explain(f"a row's number must lie in [0, {self.rows})", f"{rows.min()} to {rows.max()}")
+                explain(
+                    f"a row's number must lie in [0, {self.rows})",
+                    f"{rows.min()} to {rows.max()}",
+                    hint="rows are counted from 0, and row `schedule.rows - 1` is the last",
+                )
             )
         # From the right, so that an empty file is passed over.
         file = np.searchsorted(before, rows, side="right") - 1

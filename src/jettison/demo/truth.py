@@ -55,7 +55,13 @@ class Truth:
 
     def __init__(self, schedule: Schedule, book: RideBook, *, window_s: int, rows: int | None = None) -> None:
         if window_s < 1 or window_s != int(window_s):
-            raise InvalidSetting(explain("`window_s` must be a whole number of seconds from 1", repr(window_s)))
+            raise InvalidSetting(
+                explain(
+                    "`window_s` must be a whole number of seconds from 1",
+                    repr(window_s),
+                    hint="use the length of the query's window in seconds, such as 10",
+                )
+            )
         self.window_s = int(window_s)
         self.rows = schedule.rows if rows is None else rows
         self._schedule, self._book = schedule, book

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import yaml
 
-from jettison.errors import InvalidInput, InvalidSetting, explain
+from jettison.errors import InvalidInput, InvalidSetting, did_you_mean, explain
 from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 
@@ -81,9 +81,19 @@ def load(path: Path) -> Pipeline:
         document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError) as error:
         detail = " ".join(str(error).split())
-        raise InvalidInput(explain("a pipeline file in YAML or JSON", detail, where=str(path))) from error
+        raise InvalidInput(
+            explain(
+                "a pipeline file in YAML or JSON", detail, where=str(path), hint="compare it with examples/network.yaml"
+            )
+        ) from error
     if not isinstance(document, dict):
-        raise InvalidSetting(explain("a pipeline file with `inputs`, `boxes` and `outputs`", repr(document)[:60]))
+        raise InvalidSetting(
+            explain(
+                "a pipeline file with `inputs`, `boxes` and `outputs`",
+                repr(document)[:60],
+                hint="a file begins with `inputs:` and one line for each, indented below it",
+            )
+        )
     return parse(document)
 
 
@@ -125,7 +135,14 @@ def parse(document: Mapping[str, Any]) -> Pipeline:
 def _box(name: str, body: Mapping[str, Any]) -> Box:
     sources = _reads(name, body)
     if len(sources) > 1 and "sql" in body and "kind" not in body:
-        raise InvalidSetting(explain("`kind` must say join or union", "none beside `sql`", where=f"box {name!r}"))
+        raise InvalidSetting(
+            explain(
+                "`kind` must say join or union",
+                "none beside `sql`",
+                where=f"box {name!r}",
+                hint="a join matches rows of both inputs, a union passes on all rows of all; their load differs",
+            )
+        )
     passes = body.get("passes")
     return Box(
         name,
@@ -163,20 +180,40 @@ def qos(name: str, body: Mapping[str, Any], column: str) -> QoS:
 def _reads(name: str, body: Mapping[str, Any]) -> tuple[str, ...]:
     reads = body.get("reads")
     if not reads:
-        raise InvalidSetting(explain("`reads` must name an input or a box", repr(reads), where=repr(name)))
+        raise InvalidSetting(
+            explain(
+                "`reads` must name an input or a box",
+                repr(reads),
+                where=repr(name),
+                hint="write reads: rides, or reads: [left, right] for a join or a union",
+            )
+        )
     return (reads,) if isinstance(reads, str) else tuple(reads)
 
 
 def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Mapping[str, Any]]:
     section = document.get(name, {})
     if not isinstance(section, dict) or not all(isinstance(body, dict) for body in section.values()):
-        raise InvalidSetting(explain(f"`{name}` must map names to settings", repr(section)[:60]))
+        raise InvalidSetting(
+            explain(
+                f"`{name}` must map names to settings",
+                repr(section)[:60],
+                hint="write the name, a colon, and its settings indented below it or as {rate: 100}",
+            )
+        )
     return section
 
 
 def _known(body: Mapping[str, Any], known: set[str], where: str) -> Mapping[str, Any]:
     if unknown := sorted(set(body) - known):
-        raise InvalidSetting(explain(f"settings out of {', '.join(sorted(known))}", ", ".join(unknown), where=where))
+        raise InvalidSetting(
+            explain(
+                f"settings out of {', '.join(sorted(known))}",
+                ", ".join(unknown),
+                where=where,
+                hint=did_you_mean(unknown[0], known, otherwise="remove it"),
+            )
+        )
     return body
 
 

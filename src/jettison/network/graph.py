@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.network.qos import QoS
 
 Kind = Literal["filter", "map", "union", "join", "aggregate"]
@@ -155,7 +155,12 @@ class QueryGraph:
         for input in given_inputs:
             if not (math.isfinite(input.rate) and input.rate >= 0):
                 raise InvalidSetting(
-                    explain("`rate` must not be negative", repr(input.rate), where=_of("input", input))
+                    explain(
+                        "`rate` must not be negative",
+                        repr(input.rate),
+                        where=_of("input", input),
+                        hint="rows a second, relative to the other inputs; begin with 1 where it is not known",
+                    )
                 )
         streams = {*self.inputs, *by_name}
         for box in given_boxes:
@@ -194,7 +199,13 @@ class QueryGraph:
 
     def _require_everything_used(self) -> None:
         if not self.outputs:
-            raise InvalidSetting(explain("a network needs an output", "none"))
+            raise InvalidSetting(
+                explain(
+                    "a network needs an output",
+                    "none",
+                    hint="without one nobody loses anything: add an Output that reads the last box",
+                )
+            )
         idle = [name for name in (*self.inputs, *self.boxes) if not self.readers(name)]
         if idle:
             raise InvalidSetting(
@@ -216,25 +227,63 @@ def _require_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if not _NAME.fullmatch(name) or "__" in name:
-            hint = "two underscores in a row stand for an arc" if "__" in name else ""
+            hint = (
+                "two underscores in a row stand for an arc"
+                if "__" in name
+                else "put an underscore in place of the rest"
+            )
             raise InvalidSetting(explain("a name must be letters, digits and underscores", repr(name), hint=hint))
         if name in seen:
-            raise InvalidSetting(explain("inputs, boxes and outputs need names of their own", f"{name!r} twice"))
+            raise InvalidSetting(
+                explain(
+                    "inputs, boxes and outputs need names of their own",
+                    f"{name!r} twice",
+                    hint="rename one of them: drop plans address a stream by its name",
+                )
+            )
         seen.add(name)
 
 
 def _require_box(box: Box) -> None:
     where = _of("box", box)
     if box.kind not in KINDS:
-        raise InvalidSetting(explain(f"`kind` must be one of {', '.join(KINDS)}", repr(box.kind), where=where))
+        raise InvalidSetting(
+            explain(
+                f"`kind` must be one of {', '.join(KINDS)}",
+                repr(box.kind),
+                where=where,
+                hint=did_you_mean(box.kind, KINDS, otherwise="a box that changes each row by itself is a map"),
+            )
+        )
     wanted = {"union": "at least two sources", "join": "two sources"}.get(box.kind, "one source")
     count = len(box.sources)
     if not (count >= 2 if box.kind == "union" else count == 2 if box.kind == "join" else count == 1):
-        raise InvalidSetting(explain(f"a {box.kind} needs {wanted}", str(count), where=where))
+        raise InvalidSetting(
+            explain(
+                f"a {box.kind} needs {wanted}",
+                str(count),
+                where=where,
+                hint="list in `sources` what the box reads, or change its `kind`",
+            )
+        )
     if not (math.isfinite(box.cost) and box.cost >= 0):
-        raise InvalidSetting(explain("`cost` must not be negative", repr(box.cost), where=where))
+        raise InvalidSetting(
+            explain(
+                "`cost` must not be negative",
+                repr(box.cost),
+                where=where,
+                hint="work a row in any unit that all boxes share; `calibrate` measures it",
+            )
+        )
     if not (math.isfinite(box.selectivity) and box.selectivity >= 0):
-        raise InvalidSetting(explain("`selectivity` must not be negative", repr(box.selectivity), where=where))
+        raise InvalidSetting(
+            explain(
+                "`selectivity` must not be negative",
+                repr(box.selectivity),
+                where=where,
+                hint="rows out for each row in; `calibrate` measures it",
+            )
+        )
     if box.kind in ("filter", "union") and box.selectivity > 1:
         hint = "rows out per row in; use a map for a box that multiplies rows"
         raise InvalidSetting(
@@ -247,7 +296,14 @@ def _require_box(box: Box) -> None:
 def _require_stream(source: str, streams: set[str], where: str) -> None:
     if source not in streams:
         known = ", ".join(sorted(streams))
-        raise InvalidSetting(explain(f"a source must be an input or a box ({known})", repr(source), where=where))
+        raise InvalidSetting(
+            explain(
+                f"a source must be an input or a box ({known})",
+                repr(source),
+                where=where,
+                hint=did_you_mean(source, streams, otherwise="add that input or box first"),
+            )
+        )
 
 
 def _topological(boxes: Mapping[str, Box], ready: set[str]) -> list[str]:
@@ -268,7 +324,13 @@ def _topological(boxes: Mapping[str, Box], ready: set[str]) -> list[str]:
                 runnable.append(reader)
     if len(order) < len(boxes):
         stuck = ", ".join(sorted(set(boxes) - set(order)))
-        raise InvalidSetting(explain("a network must have no cycle", f"one through {stuck}"))
+        raise InvalidSetting(
+            explain(
+                "a network must have no cycle",
+                f"one through {stuck}",
+                hint="let one of these boxes read an input, or a box that does not depend on it",
+            )
+        )
     return order
 
 

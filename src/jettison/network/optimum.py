@@ -110,7 +110,14 @@ class Program:
         right[0] = max(load, self.least_load) - model.fixed_load
         result = linprog(self._objective, A_ub=self._rows, b_ub=right, bounds=self._bounds, method="highs-ds")
         if result.status != 0:
-            raise PlannerFailed(explain("an optimal plan", f"{result.message!r}", where=f"load {load:g}"))
+            raise PlannerFailed(
+                explain(
+                    "an optimal plan",
+                    f"{result.message!r}",
+                    where=f"load {load:g}",
+                    hint="look for costs, rates or utilities many orders of magnitude apart",
+                )
+            )
         # Rounding may leave a unit with a little more than reaches it.
         survival = np.clip(result.x[: model.units], 0.0, 1.0)
         slope = max(0.0, -float(result.ineqlin.marginals[0]))

@@ -77,7 +77,12 @@ class LossTolerance(_Graph):
         if self.points[0][0] != 0.0 or self.points[-1][0] != 100.0:
             ends = f"{self.points[0][0]:g} % and {self.points[-1][0]:g} %"
             raise InvalidSetting(
-                explain("a loss-tolerance graph must reach from 0 % to 100 %", ends, where=_where("", output))
+                explain(
+                    "a loss-tolerance graph must reach from 0 % to 100 %",
+                    ends,
+                    where=_where("", output),
+                    hint="add the points at (0, utility of nothing) and (100, 1.0)",
+                )
             )
         _require_direction(self.points, +1, "loss_tolerance", output)
         _require_concave(self.points, "loss_tolerance", output)
@@ -118,7 +123,10 @@ class LatencyUtility(_Graph):
         if self.points[0][1] < least_utility:
             raise InvalidSetting(
                 explain(
-                    f"a latency with utility {least_utility:g}", f"at most {self.points[0][1]:g}", where=self.output
+                    f"a latency with utility {least_utility:g}",
+                    f"at most {self.points[0][1]:g}",
+                    where=_where("", self.output),
+                    hint="ask for less, or raise the utility of the first point",
                 )
             )
         for (x0, y0), (x1, y1) in reversed(list(itertools.pairwise(self.points))):
@@ -158,17 +166,45 @@ class ValueUtility:
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "output", output)
         if not rows:
-            raise InvalidSetting(explain("a value graph needs intervals", "none", where=_where("", output)))
+            raise InvalidSetting(
+                explain(
+                    "a value graph needs intervals",
+                    "none",
+                    where=_where("", output),
+                    hint="write (low, high, utility) for each range of values, or leave the value graph out",
+                )
+            )
         for number, (low, high, utility) in enumerate(rows, start=1):
             where = _where(f"interval {number} of the value graph", output)
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise InvalidSetting(explain("an interval must be low < high", f"[{low:g}, {high:g}]", where=where))
+                raise InvalidSetting(
+                    explain(
+                        "an interval must be low < high",
+                        f"[{low:g}, {high:g}]",
+                        where=where,
+                        hint="swap the ends; for a single value v take [v - 0.5, v + 0.5] or its like",
+                    )
+                )
             if not 0.0 <= utility <= 1.0:
-                raise InvalidSetting(explain("a utility must lie in [0, 1]", f"{utility:g}", where=where))
+                raise InvalidSetting(
+                    explain(
+                        "a utility must lie in [0, 1]",
+                        f"{utility:g}",
+                        where=where,
+                        hint="1 is worth everything and 0 nothing: divide by the largest",
+                    )
+                )
             if number > 1 and low < rows[number - 2][1]:
                 before = rows[number - 2]
                 got = f"[{before[0]:g}, {before[1]:g}] and [{low:g}, {high:g}]"
-                raise InvalidSetting(explain("intervals must not overlap", got, where=where))
+                raise InvalidSetting(
+                    explain(
+                        "intervals must not overlap",
+                        got,
+                        where=where,
+                        hint="let one end where the next begins: a shared end belongs to the upper one",
+                    )
+                )
 
     def at(self, value: float) -> float:
         """Utility of a row with this value; 0 outside all intervals."""
@@ -197,7 +233,13 @@ class QoS:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise InvalidSetting(explain("`weight` must not be negative", repr(self.weight)))
+            raise InvalidSetting(
+                explain(
+                    "`weight` must not be negative",
+                    repr(self.weight),
+                    hint="0 for an output that may lose everything, 2 for one that counts twice",
+                )
+            )
 
 
 def _corners(
@@ -206,18 +248,43 @@ def _corners(
     """The points in ascending order, each checked for its range."""
     given = [(float(x), float(y)) for x, y in points]
     if len(given) < 2:
-        raise InvalidSetting(explain(f"a {graph} graph needs two points", str(len(given)), where=_where("", output)))
+        raise InvalidSetting(
+            explain(
+                f"a {graph} graph needs two points",
+                str(len(given)),
+                where=_where("", output),
+                hint="two make a straight line: give the utility at each end",
+            )
+        )
     for number, (x, y) in enumerate(given, start=1):
         where = _where(f"point {number} of the {graph} graph", output)
         if not (math.isfinite(x) and lowest <= x <= highest):
-            raise InvalidSetting(explain(f"a point must lie in [{lowest:g}, {highest:g}]", f"{x:g}", where=where))
+            raise InvalidSetting(
+                explain(
+                    f"a point must lie in [{lowest:g}, {highest:g}]",
+                    f"{x:g}",
+                    where=where,
+                    hint="the first number is a percentage of rows delivered, or a latency in seconds",
+                )
+            )
         if not 0.0 <= y <= 1.0:
-            raise InvalidSetting(explain("a utility must lie in [0, 1]", f"{y:g}", where=where))
+            raise InvalidSetting(
+                explain(
+                    "a utility must lie in [0, 1]",
+                    f"{y:g}",
+                    where=where,
+                    hint="1 is worth everything and 0 nothing; points are (position, utility)",
+                )
+            )
     ordered = sorted(given)
     for (x0, _), (x1, _) in itertools.pairwise(ordered):
         if x0 == x1:
             where = _where(f"the {graph} graph", output)
-            raise InvalidSetting(explain("each point needs its own position", f"{x0:g} twice", where=where))
+            raise InvalidSetting(
+                explain(
+                    "each point needs its own position", f"{x0:g} twice", where=where, hint="leave one of the two out"
+                )
+            )
     return tuple(ordered)
 
 

@@ -64,7 +64,14 @@ class ValueTable:
         """Combine a value graph with the relative frequency of its intervals, in the order of their values."""
         if len(frequencies) != len(qos.intervals) or min(frequencies) < 0 or not math.isclose(sum(frequencies), 1.0):
             got = f"{list(frequencies)} for {len(qos.intervals)} intervals"
-            raise InvalidSetting(explain("one frequency an interval, adding up to 1", got, where=qos.output))
+            raise InvalidSetting(
+                explain(
+                    "one frequency an interval, adding up to 1",
+                    got,
+                    where=qos.output,
+                    hint="divide how many rows fall into each interval by how many fall into any",
+                )
+            )
         weighted = [interval[2] * f for interval, f in zip(qos.intervals, frequencies, strict=True)]
         whole = sum(weighted)
         rows = [

@@ -12,7 +12,7 @@ from jettison.concept.promises import Settlement, expected_error, settle
 from jettison.concept.strict import WindowRates, strict_rates
 from jettison.concept.tally import WindowTally
 from jettison.durations import Duration, seconds
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.plan import DropPlan
 from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import GroupDrop
@@ -104,15 +104,29 @@ class ConceptDrop:
 
     def __post_init__(self) -> None:
         if not self.group:
-            raise InvalidSetting(explain("`group` must name a column", repr(self.group)))
+            raise InvalidSetting(
+                explain(
+                    "`group` must name a column",
+                    repr(self.group),
+                    hint="pass the column, or SQL, that the query groups by",
+                )
+            )
         if self.pane_us > self.window_us or self.window_us % self.pane_us:
             hint = "panes lie in the same windows from end to end only then"
             raise InvalidSetting(explain("the window must be a multiple of its slide", repr(self.window), hint=hint))
         if self.allocation not in RULES:
-            raise InvalidSetting(explain(f"`allocation` must be one of {', '.join(RULES)}", repr(self.allocation)))
+            raise InvalidSetting(
+                explain(
+                    f"`allocation` must be one of {', '.join(RULES)}",
+                    repr(self.allocation),
+                    hint=did_you_mean(self.allocation, RULES, otherwise="leave it out for the usual one"),
+                )
+            )
         for name, value in (("rows", self.rows), ("min_rows", self.min_rows), ("max_groups", self.max_groups)):
             if value is not None and not value > 0:
-                raise InvalidSetting(explain(f"`{name}` must be positive", repr(value)))
+                raise InvalidSetting(
+                    explain(f"`{name}` must be positive", repr(value), hint="leave it out to let the policy choose")
+                )
         if self.error is not None:
             Accuracy(self.error, self.confidence)
 

@@ -67,12 +67,28 @@ class JoinDrop:
 
     def __post_init__(self) -> None:
         if not self.key:
-            raise InvalidSetting(explain("`key` must name a column", repr(self.key)))
+            raise InvalidSetting(
+                explain(
+                    "`key` must name a column",
+                    repr(self.key),
+                    hint="pass the column, or columns, of the join's equality",
+                )
+            )
         if len(set(self.sides)) != 2:
-            raise InvalidSetting(explain("`sides` must name two drop points", repr(self.sides)))
+            raise InvalidSetting(
+                explain(
+                    "`sides` must name two drop points",
+                    repr(self.sides),
+                    hint="guard both sides under different names and give them here: sides=('left', 'right')",
+                )
+            )
         if self.pane_us <= 0 or self.max_groups <= 0:
             raise InvalidSetting(
-                explain("`pane` and `max_groups` must be positive", f"{self.pane!r}, {self.max_groups!r}")
+                explain(
+                    "`pane` and `max_groups` must be positive",
+                    f"{self.pane!r}, {self.max_groups!r}",
+                    hint="a pane about as long as the join's time range, and 1500 groups, suit most joins",
+                )
             )
 
     @property

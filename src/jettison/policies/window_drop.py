@@ -86,7 +86,13 @@ class WindowDrop:
                 explain("`window` must be given", f"{self.window!r}", hint="use `WindowDrop.for_query` to nest windows")
             )
         if self.decide not in ("runs", "coin"):
-            raise InvalidSetting(explain("`decide` must be 'runs' or 'coin'", repr(self.decide)))
+            raise InvalidSetting(
+                explain(
+                    "`decide` must be 'runs' or 'coin'",
+                    repr(self.decide),
+                    hint="'runs' meets the share to within one run; 'coin' is the paper's",
+                )
+            )
         if self.fan.max_gap >= 1:
             self.decider(self.fan)  # refuses what is wrong with `run`
 
@@ -241,7 +247,13 @@ class WindowDrop:
         if self.decide == "coin":
             return CoinPerBatch(fan.max_gap, self.seed)
         if self.run is not None and self.run < 1:
-            raise InvalidSetting(explain("`run` must be at least 1", repr(self.run)))
+            raise InvalidSetting(
+                explain(
+                    "`run` must be at least 1",
+                    repr(self.run),
+                    hint="leave it out to let the policy choose",
+                )
+            )
         return Runs(fan.max_gap, self._run_length(fan))
 
 

@@ -48,7 +48,14 @@ class Claim:
 
     def __post_init__(self) -> None:
         if not self.bar:
-            raise InvalidSetting(explain("a claim needs a bar", "neither `at_most` nor `at_least`", where=self.id))
+            raise InvalidSetting(
+                explain(
+                    "a claim needs a bar",
+                    "neither `at_most` nor `at_least`",
+                    where=self.id,
+                    hint="say what the figure is judged by, for instance at_least=0.9",
+                )
+            )
 
     @property
     def holds(self) -> bool:

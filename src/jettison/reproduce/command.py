@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.reproduce.report import Report, RunSettings, claims_table
 
 PAPERS: Mapping[str, str] = {
@@ -25,7 +25,13 @@ PAPERS: Mapping[str, str] = {
 def run_reproduce(console: Console, paper: str, *, quick: bool, seed: int, out: Path | None = None) -> Report:
     """Run a paper's experiments, print its claims, and write the report to `out`."""
     if paper not in PAPERS:
-        raise InvalidSetting(explain(f"a paper out of {', '.join(PAPERS)}", repr(paper)))
+        raise InvalidSetting(
+            explain(
+                f"a paper out of {', '.join(PAPERS)}",
+                repr(paper),
+                hint=did_you_mean(paper, PAPERS, otherwise="`jettison reproduce --help` shows the call"),
+            )
+        )
     out = Path(f"reproduce-{paper}") if out is None else out
     out.mkdir(parents=True, exist_ok=True)
     run: Callable[[RunSettings], Report] = importlib.import_module(PAPERS[paper]).run

@@ -23,4 +23,10 @@ def check_fraction(name: str, value: float) -> None:
 def check_positive(name: str, value: float) -> None:
     """Raise `InvalidSetting` unless `value` is a finite number above zero."""
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
-        raise InvalidSetting(explain(f"`{name}` must be positive", repr(value)))
+        raise InvalidSetting(
+            explain(
+                f"`{name}` must be positive",
+                repr(value),
+                hint="where it is to have no effect, leave the setting out rather than passing 0",
+            )
+        )

@@ -45,13 +45,21 @@ class CostDrop:
         check_positive("bound_s", self.bound_s)
         if not (isinstance(self.rows, int) and isinstance(self.columns, int) and self.rows * self.columns > 0):
             raise InvalidSetting(
-                explain("`rows` and `columns` must be positive", f"{self.rows!r} and {self.columns!r}")
+                explain(
+                    "`rows` and `columns` must be positive",
+                    f"{self.rows!r} and {self.columns!r}",
+                    hint="take the shape of the sketch: `rows` and `columns` of its hashes",
+                )
             )
         for name, text in (("counts", self.counts), ("costs", self.costs)):
             size = len(base64.b64decode(text, validate=True))
             if size != _BYTES_PER_CELL * self.rows * self.columns:
                 raise InvalidSetting(
-                    explain(f"`{name}` must hold {self.rows} times {self.columns} numbers", f"{size} bytes")
+                    explain(
+                        f"`{name}` must hold {self.rows} times {self.columns} numbers",
+                        f"{size} bytes",
+                        hint="pass what `CostSketch.to_dict` gives for this shape",
+                    )
                 )
 
     @property

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction
+from jettison.settings.base import check_fraction, check_positive
 
 _MOST_RECORDED = 50  # groups; a plan of 1,500 takes 40 kB, and there may be one a second
 _SMALLEST_SHARE = 1e-15  # hashes have 64 bits: less cannot be told from nothing
@@ -83,33 +83,69 @@ class GroupDrop:
         self._check_panes()
         if (self.late_factor is None) != (self.late_after_s is None):
             got = f"{self.late_factor!r} and {self.late_after_s!r}"
-            raise InvalidSetting(explain("`late_factor` and `late_after_s` go together", got))
+            raise InvalidSetting(
+                explain(
+                    "`late_factor` and `late_after_s` go together",
+                    got,
+                    hint="give both, or neither where late rows are not thinned further",
+                )
+            )
         if self.late_factor is not None:
             check_fraction("late_factor", self.late_factor)
-        if self.late_after_s is not None and not (math.isfinite(self.late_after_s) and self.late_after_s > 0):
-            raise InvalidSetting(explain("`late_after_s` must be positive", repr(self.late_after_s)))
+        if self.late_after_s is not None:
+            check_positive("late_after_s", self.late_after_s)
 
     def _check_panes(self) -> None:
         lengths = {len(self.starts_us), len(self.others), len(self.groups), len(self.keeps)}
         if len(lengths) > 1:
             raise InvalidSetting(
-                explain("each pane needs a start, others, groups and keeps", f"{sorted(lengths)} of them")
+                explain(
+                    "each pane needs a start, others, groups and keeps",
+                    f"{sorted(lengths)} of them",
+                    hint="give all four the same length; a pane with nothing special has empty groups and keeps",
+                )
             )
         if self.starts_us and self.pane_us <= 0:
-            raise InvalidSetting(explain("`pane_us` must be positive", repr(self.pane_us)))
+            raise InvalidSetting(
+                explain(
+                    "`pane_us` must be positive",
+                    repr(self.pane_us),
+                    hint="pass the length of a pane in microseconds: 10 s are 10_000_000",
+                )
+            )
         if len(set(self.starts_us)) != len(self.starts_us):
-            raise InvalidSetting(explain("a pane may be named once", repr(self.starts_us)))
+            raise InvalidSetting(
+                explain(
+                    "a pane may be named once", repr(self.starts_us), hint="put all groups of a pane into one entry"
+                )
+            )
         for share in self.others:
             check_fraction("others", share)
         for groups, keeps in zip(self.groups, self.keeps, strict=True):
             if len(groups) != len(keeps):
                 raise InvalidSetting(
-                    explain("each group needs a share", f"{len(groups)} groups and {len(keeps)} shares")
+                    explain(
+                        "each group needs a share",
+                        f"{len(groups)} groups and {len(keeps)} shares",
+                        hint="give `keeps` one share for each group, in the same order",
+                    )
                 )
             if any(a >= b for a, b in pairwise(groups)):
-                raise InvalidSetting(explain("groups must ascend, each named once", f"{groups[:5]!r} ..."))
+                raise InvalidSetting(
+                    explain(
+                        "groups must ascend, each named once",
+                        f"{groups[:5]!r} ...",
+                        hint="sort them, and where two name one group keep the larger share",
+                    )
+                )
             if groups and not -(2**63) <= groups[0] <= groups[-1] < 2**63:
-                raise InvalidSetting(explain("a group is a 64-bit number", f"{groups[0]} to {groups[-1]}"))
+                raise InvalidSetting(
+                    explain(
+                        "a group is a 64-bit number",
+                        f"{groups[0]} to {groups[-1]}",
+                        hint="groups are named by the signed 64-bit hash that Spark's xxhash64 gives",
+                    )
+                )
             for share in keeps:
                 check_fraction("keeps", share)
 

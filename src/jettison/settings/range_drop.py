@@ -47,13 +47,31 @@ class RangeDrop:
         ranges = tuple((float(low), float(end)) for low, end in self.drop)
         object.__setattr__(self, "drop", ranges)
         if len(ranges) > MOST_RANGES:
-            raise InvalidSetting(explain(f"`drop` takes at most {MOST_RANGES} ranges", str(len(ranges))))
+            raise InvalidSetting(
+                explain(
+                    f"`drop` takes at most {MOST_RANGES} ranges",
+                    str(len(ranges)),
+                    hint="join ranges that lie close together",
+                )
+            )
         for low, end in ranges:
             if not (math.isfinite(low) and math.isfinite(end) and low < end):
-                raise InvalidSetting(explain("a range must be low < end", f"[{low:g}, {end:g})"))
+                raise InvalidSetting(
+                    explain(
+                        "a range must be low < end",
+                        f"[{low:g}, {end:g})",
+                        hint="swap the ends, or leave out an empty range; ends must be finite",
+                    )
+                )
         for (_, end), (low, _) in itertools.pairwise(ranges):
             if low < end:
-                raise InvalidSetting(explain("ranges must ascend and not overlap", f"{low:g} after {end:g}"))
+                raise InvalidSetting(
+                    explain(
+                        "ranges must ascend and not overlap",
+                        f"{low:g} after {end:g}",
+                        hint="sort the ranges, and join those that overlap",
+                    )
+                )
         check_fraction("keep_fraction", self.keep_fraction)
 
     @property

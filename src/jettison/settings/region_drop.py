@@ -74,7 +74,13 @@ class RegionDrop:
     def _check_late(self) -> None:
         given = [one is not None for one in (self.late_keep_fraction, self.late_keep, self.late_after_s)]
         if any(given) != all(given):
-            raise InvalidSetting(explain("all settings of late rows or none", f"{sum(given)} of 3"))
+            raise InvalidSetting(
+                explain(
+                    "all settings of late rows or none",
+                    f"{sum(given)} of 3",
+                    hint="give late_keep_fraction, late_keep and late_after_s together, or none of them",
+                )
+            )
         if self.late_after_s is not None:
             check_positive("late_after_s", self.late_after_s)
         if self.late_keep_fraction is not None:
@@ -85,9 +91,27 @@ class RegionDrop:
             return
         expected = math.prod(len(one) + 1 for one in self.cuts)
         if len(self.cells) != expected:
-            raise InvalidSetting(explain(f"{expected} cells between the cuts", str(len(self.cells))))
+            raise InvalidSetting(
+                explain(
+                    f"{expected} cells between the cuts",
+                    str(len(self.cells)),
+                    hint="n cuts of an attribute make n + 1 cells along it: pass the product over all attributes",
+                )
+            )
         if any(a >= b for one in self.cuts for a, b in itertools.pairwise(one)):
-            raise InvalidSetting(explain("cuts in ascending order", str(self.cuts)))
+            raise InvalidSetting(
+                explain(
+                    "cuts in ascending order",
+                    str(self.cuts),
+                    hint="sort the cuts of each attribute, and name each once",
+                )
+            )
         shares = {len(self.keep), len(self.keep if self.late_keep is None else self.late_keep)}
         if len(shares) != 1 or not all(0 <= cell < len(self.keep) for cell in self.cells):
-            raise InvalidSetting(explain("cells that name a region with a share to keep", str(sorted(shares))))
+            raise InvalidSetting(
+                explain(
+                    "cells that name a region with a share to keep",
+                    str(sorted(shares)),
+                    hint="number regions from 0, with one share each in `keep`, and in `late_keep` where given",
+                )
+            )

@@ -69,12 +69,26 @@ class WindowMarks:
         object.__setattr__(self, "shut", tuple(self.shut))
         lengths = [len(marks) for marks in self.marks]
         if not (len(self.first) == len(self.marks) and [len(opens) for opens in self.opens_us] == lengths):
-            raise InvalidSetting(explain("`first`, `marks` and `opens_us` must agree in length", repr(self)))
+            raise InvalidSetting(
+                explain(
+                    "`first`, `marks` and `opens_us` must agree in length",
+                    repr(self),
+                    hint="give each query its first unit, one mark a unit and one opening time a unit",
+                )
+            )
         if unknown := set().union(*self.marks) - {KEEP, DROP, VOID}:
-            raise InvalidSetting(explain("marks must be k, d or v", repr(sorted(unknown))))
+            raise InvalidSetting(
+                explain("marks must be k, d or v", repr(sorted(unknown)), hint="they stand for keep, drop and void")
+            )
         for name in ("drop_share", "row_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise InvalidSetting(explain(f"`{name}` must lie in [0, 1]", repr(getattr(self, name))))
+                raise InvalidSetting(
+                    explain(
+                        f"`{name}` must lie in [0, 1]",
+                        repr(getattr(self, name)),
+                        hint="pass a share of 1, not a percentage",
+                    )
+                )
 
     @property
     def keeps_everything(self) -> bool:

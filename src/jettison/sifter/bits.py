@@ -43,5 +43,11 @@ class BitReader:
         """The next `width` bits."""
         self._left -= width
         if self._left < 0:
-            raise DamagedPlan(explain("more bits of a sifter", "its end"))
+            raise DamagedPlan(
+                explain(
+                    "more bits of a sifter",
+                    "its end",
+                    hint="the text was cut short: take the whole of what `Sifter` published, or let it publish anew",
+                )
+            )
         return self._value >> self._left & ((1 << width) - 1)

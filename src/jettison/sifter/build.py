@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.sifter.configure import Configuration, configure
 from jettison.sifter.consolidate import RegionStatistics, consolidate, frequencies
 from jettison.sifter.equidepth import equi_depth
@@ -103,7 +103,13 @@ def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Samp
         return equi_depth(space, space.codes(centres), regions)
     if partitioning == "qdpart":
         return qdpart(space, sample.codes, sample.hits, regions)
-    raise InvalidSetting(explain(f"`partitioning` must be one of {', '.join(PARTITIONINGS)}", repr(partitioning)))
+    raise InvalidSetting(
+        explain(
+            f"`partitioning` must be one of {', '.join(PARTITIONINGS)}",
+            repr(partitioning),
+            hint=did_you_mean(partitioning, PARTITIONINGS, otherwise="'qdpart' suits most queries"),
+        )
+    )
 
 
 def build(queries: RangeQueries, sample: Sample, *, partitioning: Partitioning, regions: int) -> Built:

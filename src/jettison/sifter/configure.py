@@ -134,9 +134,19 @@ def _checked(
     wanted = np.asarray(has_queries, dtype=bool)
     if not qos.shape == rows.shape == wanted.shape or qos.ndim != 1 or not len(qos):
         raise InvalidSetting(
-            explain("one QoS, frequency and mark per region", f"{qos.shape}, {rows.shape} and {wanted.shape}")
+            explain(
+                "one QoS, frequency and mark per region",
+                f"{qos.shape}, {rows.shape} and {wanted.shape}",
+                hint="pass three flat arrays with one entry for each region, and at least one region",
+            )
         )
     if not (qos.min() >= 0.0 and rows.min() >= 0.0 and qos.max() < np.inf and rows.sum() <= 1.0 + 1e-9):
-        raise InvalidSetting(explain("region QoS >= 0 and frequencies >= 0 that sum to at most 1", f"{qos}, {rows}"))
+        raise InvalidSetting(
+            explain(
+                "region QoS >= 0 and frequencies >= 0 that sum to at most 1",
+                f"{qos}, {rows}",
+                hint="divide the rows of each region by all rows; negative and infinite values have no meaning here",
+            )
+        )
     check_fairness(fairness)
     return qos, rows, wanted | (qos > 0.0)

@@ -217,7 +217,12 @@ class _Parser:
     def _error(self, expected: str, token: _Token | None = None) -> InvalidSetting:
         found = self._peek() if token is None else token
         return InvalidSetting(
-            explain(expected, f"{found.text!r} at {found.place}", where=f"query {self._expression!r}")
+            explain(
+                expected,
+                f"{found.text!r} at {found.place}",
+                where=f"query {self._expression!r}",
+                hint="a query is like price > 10 and not (sector = 'tech' or qty < 5)",
+            )
         )
 
 

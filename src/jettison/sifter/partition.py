@@ -107,7 +107,11 @@ class Leaf:
         """Cut in two, and return the halves."""
         if self.children or not self.low[axis] < cut < self.high[axis]:
             raise InvalidSetting(
-                explain(f"a cut inside ({self.low[axis]}, {self.high[axis]}) of an uncut region", str(cut))
+                explain(
+                    f"a cut inside ({self.low[axis]}, {self.high[axis]}) of an uncut region",
+                    str(cut),
+                    hint="cut a leaf, and strictly between its ends",
+                )
             )
         before = (*self.high[:axis], cut, *self.high[axis + 1 :])
         after = (*self.low[:axis], cut, *self.low[axis + 1 :])

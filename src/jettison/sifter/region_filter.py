@@ -46,6 +46,7 @@ class RegionFilter:
                 explain(
                     f"one threshold for each of {self.partition.regions} regions in {self.space.dimensions} dimensions",
                     f"{self.thresholds.shape} in {self.partition.dimensions}",
+                    hint="configure the thresholds for this very partition: `RegionFilter.of` does both",
                 )
             )
         if self.thresholds.min() < 0 or self.thresholds.max() > UNIT:

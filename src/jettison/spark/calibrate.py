@@ -58,7 +58,13 @@ def calibrate(network: Network, sample: Mapping[str, DataFrame], *, repetitions:
     """
     graph = network.graph
     if missing := sorted(set(graph.inputs) - set(sample)):
-        raise InvalidSetting(explain("a sample of each input", f"none of {', '.join(missing)}"))
+        raise InvalidSetting(
+            explain(
+                "a sample of each input",
+                f"none of {', '.join(missing)}",
+                hint="pass sample={input: batch DataFrame}, such as the first 100,000 rows of its files",
+            )
+        )
     streams = {name: sample[name].withColumn(WEIGHT, F.lit(1.0)).persist() for name in graph.inputs}
     found: dict[str, BoxCost] = {}
     try:

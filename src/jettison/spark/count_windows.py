@@ -63,7 +63,13 @@ def count_windows(
     for argument, name in (("key", key), ("order", order), ("value", value)):
         validate.present(rows, name, argument)
     if not (isinstance(max_gap, int) and max_gap >= 1):
-        raise InvalidSetting(explain("`max_gap` must be a whole number from 1", repr(max_gap)))
+        raise InvalidSetting(
+            explain(
+                "`max_gap` must be a whole number from 1",
+                repr(max_gap),
+                hint="1 for never two missing windows in a row",
+            )
+        )
     machine = CountWindows(Grid(size, slide or size), Runs(max_gap))
     share = F.lit(drop_share).cast("double") if isinstance(drop_share, (int, float)) else drop_share.cast("double")
     fed = rows.select(

@@ -102,11 +102,29 @@ def load_aware(
         False keeps to the costs that the checkpoint holds, whatever rows really cost.
     """
     if not callable(fn):
-        raise InvalidInput(explain("`fn` must be a function of an iterator of record batches", repr(fn)))
+        raise InvalidInput(
+            explain(
+                "`fn` must be a function of an iterator of record batches",
+                repr(fn),
+                hint="pass what you would pass to `mapInArrow`, itself and not its result",
+            )
+        )
     if rule not in ("fewest", "in turn"):
-        raise InvalidSetting(explain("`rule` must be 'fewest' or 'in turn'", repr(rule)))
+        raise InvalidSetting(
+            explain(
+                "`rule` must be 'fewest' or 'in turn'",
+                repr(rule),
+                hint="'fewest' drops fewer rows; 'in turn' is the paper's",
+            )
+        )
     if lookahead_rows < 1:
-        raise InvalidSetting(explain("`lookahead_rows` must be positive", str(lookahead_rows)))
+        raise InvalidSetting(
+            explain(
+                "`lookahead_rows` must be positive",
+                str(lookahead_rows),
+                hint="50,000 rows suit most functions; 1 decides on each row as it comes",
+            )
+        )
     spark = SparkSession.getActiveSession()
     if spark is None or not hasattr(spark, "sparkContext"):
         raise Unsupported(
@@ -173,7 +191,10 @@ def _refuse_no_number(name: str, kind: DataType) -> None:
     if not isinstance(kind, NumericType):
         raise InvalidSetting(
             explain(
-                "`value` must name a column of numbers", f"{name!r} of type {kind.simpleString()}", where="load_aware"
+                "`value` must name a column of numbers",
+                f"{name!r} of type {kind.simpleString()}",
+                where="load_aware",
+                hint="cast the column to double, or leave `value` out if all rows are worth the same",
             )
         )
 
@@ -349,6 +370,11 @@ def _checked(batches: Batches, settings: PartitionSettings) -> Batches:
         for name in (settings.key, settings.arrival, settings.value):
             if name is not None and name not in batch.schema.names:
                 raise MissingColumn(
-                    explain(f"a column of the stream ({', '.join(batch.schema.names)})", repr(name), where="load_aware")
+                    explain(
+                        f"a column of the stream ({', '.join(batch.schema.names)})",
+                        repr(name),
+                        where="load_aware",
+                        hint="select it before the function; `LoadAware.map` tells so before the start",
+                    )
                 )
         yield batch

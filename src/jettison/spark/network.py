@@ -97,7 +97,14 @@ class Network:
         columns = validate.identity(rows, id)
         if self._id and columns != self._id:
             got = f"{', '.join(columns)} after {', '.join(self._id)}"
-            raise InvalidSetting(explain("all inputs must have the same `id` columns", got, where=f"input {name!r}"))
+            raise InvalidSetting(
+                explain(
+                    "all inputs must have the same `id` columns",
+                    got,
+                    where=f"input {name!r}",
+                    hint="rename the columns before `input`: a row keeps one identity through the whole network",
+                )
+            )
         self._id = columns
         self._arrival[name] = None if arrival is None else validate.timestamp(rows, arrival)
         self._rows[name] = rows
@@ -318,7 +325,13 @@ class Network:
     def add(self, box: Box, function: BoxFunction) -> Stream:
         """Add a box of any kind; its function gets the DataFrames of `box.sources` in their order."""
         if box.name in self._boxes:
-            raise InvalidSetting(explain("each box needs a name of its own", f"{box.name!r} twice"))
+            raise InvalidSetting(
+                explain(
+                    "each box needs a name of its own",
+                    f"{box.name!r} twice",
+                    hint="pass a `name`, or give this box another",
+                )
+            )
         self._boxes[box.name] = box
         self._functions[box.name] = function
         return Stream(box.name)

@@ -41,7 +41,14 @@ def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seco
 def build(spark: SparkSession, pipeline: Pipeline) -> Network:
     """The network of a pipeline file, with its sources opened."""
     if not pipeline.checkpoint:
-        raise InvalidSetting(explain("`checkpoint` must name a folder", "none", where="the pipeline"))
+        raise InvalidSetting(
+            explain(
+                "`checkpoint` must name a folder",
+                "none",
+                where="the pipeline",
+                hint="write checkpoint: /some/folder at the top level of the file",
+            )
+        )
     graph = pipeline.graph
     network = Network(value=pipeline.value, integral_values=graph.integral_values)
     streams: dict[str, Stream] = {}
@@ -56,14 +63,28 @@ def build(spark: SparkSession, pipeline: Pipeline) -> Network:
         streams[box.name] = network.add(box, function)
     for name, output in graph.outputs.items():
         if name not in pipeline.paths:
-            raise InvalidSetting(explain("`path` must name a folder to write to", "none", where=f"output {name!r}"))
+            raise InvalidSetting(
+                explain(
+                    "`path` must name a folder to write to",
+                    "none",
+                    where=f"output {name!r}",
+                    hint="write path: /some/folder below the output",
+                )
+            )
         network.output(name, streams[output.source], pipeline.paths[name], qos=output.qos)
     return network
 
 
 def _opened(spark: SparkSession, name: str, source: Mapping[str, Any]) -> DataFrame:
     if "format" not in source:
-        raise InvalidSetting(explain("`format` must name a streaming source", "none", where=f"input {name!r}"))
+        raise InvalidSetting(
+            explain(
+                "`format` must name a streaming source",
+                "none",
+                where=f"input {name!r}",
+                hint="write format: kafka, rate, json or another that readStream knows",
+            )
+        )
     reader = spark.readStream.format(source["format"])
     if "schema" in source:
         reader = reader.schema(source["schema"])
@@ -77,7 +98,14 @@ def _function(box: Box, sql: str | None, watermark: Mapping[str, str]) -> Callab
         if box.kind == "union" and sql is None:
             return union_all(*entering)
         if sql is None:
-            raise InvalidSetting(explain("`sql` must say what the box does", "none", where=f"box {box.name!r}"))
+            raise InvalidSetting(
+                explain(
+                    "`sql` must say what the box does",
+                    "none",
+                    where=f"box {box.name!r}",
+                    hint="write sql: select ... from the streams that it reads; only a union needs none",
+                )
+            )
         for source, rows in zip(box.sources, entering, strict=True):
             for column, delay in watermark.items():
                 rows = rows.withWatermark(column, delay) if column in rows.columns else rows

@@ -104,7 +104,13 @@ class Runs:
     def __post_init__(self) -> None:
         _check_gap(self.max_gap)
         if self.run is not None and not 1 <= self.run <= self.max_gap:
-            raise InvalidSetting(explain(f"`run` must lie in [1, max_gap = {self.max_gap}]", repr(self.run)))
+            raise InvalidSetting(
+                explain(
+                    f"`run` must lie in [1, max_gap = {self.max_gap}]",
+                    repr(self.run),
+                    hint="leave it out for the longest runs, or raise max_gap",
+                )
+            )
 
     def start(self) -> DecisionState:
         """One window is owed, so that shedding begins with the first window it may."""

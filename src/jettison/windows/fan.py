@@ -38,9 +38,22 @@ class Branch:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.max_gap, int) and self.max_gap >= 1):
-            raise InvalidSetting(explain("`max_gap` must be a whole number from 1", repr(self.max_gap)))
+            raise InvalidSetting(
+                explain(
+                    "`max_gap` must be a whole number from 1",
+                    repr(self.max_gap),
+                    hint="1 for never two missing answers in a row",
+                )
+            )
         if not (math.isfinite(self.cost) and self.cost > 0):
-            raise InvalidSetting(explain("`cost` must be positive", repr(self.cost), where=f"query {self.name!r}"))
+            raise InvalidSetting(
+                explain(
+                    "`cost` must be positive",
+                    repr(self.cost),
+                    where=f"query {self.name!r}",
+                    hint="1 where all queries cost about the same",
+                )
+            )
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,13 @@ class Fan:
     def __post_init__(self) -> None:
         names = [branch.name for branch in self.branches]
         if not names or len(set(names)) < len(names):
-            raise InvalidSetting(explain("queries need one name each", f"{names!r}"))
+            raise InvalidSetting(
+                explain(
+                    "queries need one name each",
+                    f"{names!r}",
+                    hint="pass at least one query, and rename those that share a name",
+                )
+            )
 
     @cached_property
     def length(self) -> int:

@@ -52,7 +52,13 @@ def interpolate(answers: Mapping[int, float], grid: Grid) -> list[Reading]:
     """
     starts = sorted(answers)
     if strays := [start for start in starts if (start - grid.offset) % grid.slide]:
-        raise InvalidSetting(explain("`answers` must start where windows of the grid do", f"{strays[:3]!r}"))
+        raise InvalidSetting(
+            explain(
+                "`answers` must start where windows of the grid do",
+                f"{strays[:3]!r}",
+                hint="pass the grid that the answers came from, with its offset and in the same unit",
+            )
+        )
     readings = [Reading(start, answers[start], estimated=False) for start in starts[:1]]
     for before, after in itertools.pairwise(starts):
         slope = (answers[after] - answers[before]) / (after - before)

@@ -39,7 +39,13 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if not self.levels or not all(isinstance(level, Grid) for level in self.levels):
-            raise InvalidSetting(explain("a pipeline must have one window or more", repr(self.levels)))
+            raise InvalidSetting(
+                explain(
+                    "a pipeline must have one window or more",
+                    repr(self.levels),
+                    hint="pass levels=(Grid(size, slide), ...), the innermost window first",
+                )
+            )
 
     @cached_property
     def final(self) -> Grid:

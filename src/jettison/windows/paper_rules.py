@@ -59,4 +59,10 @@ def fan_out(siblings: Sequence[WinDrop]) -> WinDrop:
 
 def _some(parts: Sequence[WinDrop]) -> None:
     if not parts:
-        raise InvalidSetting(explain("the rules need one aggregate or more", "none"))
+        raise InvalidSetting(
+            explain(
+                "the rules need one aggregate or more",
+                "none",
+                hint="pass the parameters of each aggregate as a WinDrop",
+            )
+        )

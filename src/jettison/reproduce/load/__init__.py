@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from jettison import java
-from jettison.errors import InvalidSetting, Unsupported, explain
+from jettison.errors import InvalidSetting, Unsupported, did_you_mean, explain
 from jettison.reproduce.claims import Claim, save
 from jettison.reproduce.load.parts import ON_SPARK, PARTS
 from jettison.reproduce.report import Report, RunSettings, Section
@@ -19,7 +19,13 @@ from jettison.sim.load.compiled import HAVE_COMPILER
 def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
     """Figures 4 to 9 and 11 in the simulator, what was corrected and added, and figures 10 and 11 on Spark."""
     if unknown := [name for name in only if name not in PARTS]:
-        raise InvalidSetting(explain(f"experiments out of {', '.join(PARTS)}", ", ".join(unknown)))
+        raise InvalidSetting(
+            explain(
+                f"experiments out of {', '.join(PARTS)}",
+                ", ".join(unknown),
+                hint=did_you_mean(unknown[0], PARTS, otherwise="name none to run all"),
+            )
+        )
     names = [name for name in PARTS if not only or name in only]
     if not HAVE_COMPILER:
         raise Unsupported(

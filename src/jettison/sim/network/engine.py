@@ -256,7 +256,11 @@ def _require_locations(graph: QueryGraph, plan: DropPlan) -> None:
     known = {location.name for location in drop_model(graph).locations}
     if elsewhere := sorted(set(plan.points) - known):
         raise InvalidSetting(
-            explain(f"drops at locations of the network ({', '.join(sorted(known))})", ", ".join(elsewhere))
+            explain(
+                f"drops at locations of the network ({', '.join(sorted(known))})",
+                ", ".join(elsewhere),
+                hint="take the names from `drop_model(graph).locations`: rows are only dropped where streams part",
+            )
         )
 
 

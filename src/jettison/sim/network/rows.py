@@ -67,7 +67,14 @@ def kept_by(setting: Setting | None, point: str, rows: Rows) -> Mask:
         return keeps(point, rows.ids, setting.keep_fraction)
     if isinstance(setting, RangeDrop):
         return outside(rows.values, setting.drop)
-    raise Unsupported(explain("a random or range drop", repr(setting), where=f"drop point {point!r} of a simulation"))
+    raise Unsupported(
+        explain(
+            "a random or range drop",
+            repr(setting),
+            where=f"drop point {point!r} of a simulation",
+            hint="simulate a plan of RandomDrop and RangeDrop settings, or run it on Spark",
+        )
+    )
 
 
 def thinned(setting: Setting | None, point: str, rows: Rows) -> Rows:

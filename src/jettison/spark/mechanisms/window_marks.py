@@ -48,7 +48,11 @@ class WindowMechanism(Mechanism):
         field = rows.schema[self.time]
         if not isinstance(field.dataType, TimestampType):
             raise InvalidSetting(
-                explain("`time` must be a timestamp with a time zone", f"{self.time!r} of type timestamp_ntz")
+                explain(
+                    "`time` must be a timestamp with a time zone",
+                    f"{self.time!r} of type timestamp_ntz",
+                    hint="cast it: to_timestamp, or col(...).cast('timestamp'), before the watermark",
+                )
             )
         if _WATERMARK_MARK not in field.metadata:
             raise InvalidSetting(
