@@ -52,6 +52,7 @@ def keep(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
         channel.publish(DropPlan(1, {"rows": setting}))
         drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
         mechanism = RegionMechanism(space)
+        mechanism.check(rows, drop_point)
         plan = channel.subquery(spark, "rows", mechanism, metric=drop_point.plan_metric)
         return guarded(rows, drop_point, mechanism, plan).localCheckpoint()
 

@@ -11,10 +11,10 @@ from jettison.sifter.space import ABOVE, BELOW, Attribute, Space
 from jettison.spark import validate
 
 
-def check_attributes(rows: DataFrame, space: Space) -> None:
+def check_attributes(rows: DataFrame, space: Space, *, where: str) -> None:
     """Raise unless `rows` has a column of the right kind for every attribute."""
     for attribute in space.attributes:
-        validate.present(rows, attribute.name, "attributes")
+        validate.present(rows, attribute.name, "attributes", where=where)
         kind = rows.schema[attribute.name].dataType
         fits = isinstance(kind, StringType) if attribute.values else isinstance(kind, (NumericType, BooleanType))
         if not fits:
@@ -23,6 +23,7 @@ def check_attributes(rows: DataFrame, space: Space) -> None:
                 explain(
                     f"the attribute {attribute.name!r} must be {wanted}",
                     f"a column of type {kind.simpleString()}",
+                    where=where,
                     hint="cast the column, or declare the attribute by its kind",
                 )
             )

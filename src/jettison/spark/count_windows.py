@@ -59,9 +59,9 @@ def count_windows(
     DataFrame
         The key, `window` (its number, from 0) and `values` in order: what to make of them is up to native functions.
     """
-    validate.streaming(rows)
+    validate.streaming(rows, where="count_windows")
     for argument, name in (("key", key), ("order", order), ("value", value)):
-        validate.present(rows, name, argument)
+        validate.present(rows, name, argument, where="count_windows")
     if not (isinstance(max_gap, int) and max_gap >= 1):
         raise InvalidSetting(
             explain(

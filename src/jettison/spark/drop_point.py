@@ -40,6 +40,11 @@ class DropPoint:
     group: str | None = None
 
     @property
+    def place(self) -> str:
+        """The drop point in an error's words."""
+        return f"drop point {self.name!r}"
+
+    @property
     def metric(self) -> str:
         """Name of the drop point's counts among the observed metrics."""
         return f"jettison:{self.name}"

@@ -37,7 +37,7 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     seen = seen.withColumn(PLAN, computed_once(plan))
     helpers = mechanism.helpers(seen, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
-    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE])
+    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE], where=point.place)
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
     sampling = mechanism.sample(seen, point)

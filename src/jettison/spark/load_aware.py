@@ -148,7 +148,14 @@ def load_aware(
     if shedder is not None:
         _refuse_fight(shedder.latency_bound_s, settings.bound_s)
         if checkpoint is not None:
-            raise InvalidSetting("`checkpoint` is the shedder's own. Hint: pass `shedder` alone.")
+            raise InvalidSetting(
+                explain(
+                    "`checkpoint` is the shedder's own",
+                    repr(checkpoint),
+                    where="load_aware",
+                    hint="pass `shedder` alone",
+                )
+            )
         checkpoint = shedder.checkpoint
     folder = Folder(mkdtemp(prefix="jettison-costs-") if checkpoint is None else checkpoint)
     wrapped = LoadAware(spark, fn, settings, folder, SharedHashes(*sketch, seed=HASH_SEED))
@@ -238,11 +245,11 @@ class LoadAware:
     def map(self, rows: DataFrame, schema: StructType | str) -> DataFrame:
         """`rows.mapInArrow(self, schema)`, refused at once where a column is missing or of no use."""
         settings = self._settings
-        validate.present(rows, settings.key, "key")
+        validate.present(rows, settings.key, "key", where="load_aware")
         if settings.arrival is not None:
-            validate.timestamp(rows, settings.arrival)
+            validate.timestamp(rows, settings.arrival, where="load_aware")
         if settings.value is not None:
-            validate.present(rows, settings.value, "value")
+            validate.present(rows, settings.value, "value", where="load_aware")
             _refuse_no_number(settings.value, rows.schema[settings.value].dataType)
         return rows.mapInArrow(self, schema)
 

@@ -8,15 +8,19 @@ would give the same counts, but breaks whole-stage code generation and costs som
 from __future__ import annotations
 
 import bisect
+import functools
 import json
 import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from jettison.batch_report import BatchReport
 from jettison.errors import Unsupported, explain
+from jettison.pilot import ExactCounts
+from jettison.spark.drop_point import DropPoint
 
 _ROWS_OUT = "number of output rows"
 _LOOK_AGAIN_S = 0.5
@@ -162,6 +166,18 @@ class FilterCounts:
                     hint="pass accounting='observe' if that interface is closed",
                 )
             ) from error
+
+
+def exact_counts(ui_url: str, application_id: str, points: Sequence[DropPoint]) -> ExactCounts:
+    """Rows seen and kept at each of the drop points in a batch, by the name of the point."""
+    marks = [mark for point in points for mark in (point.seen_mark, point.kept_mark)]
+    counts_of_run = functools.cache(lambda run_id: FilterCounts(ui_url, application_id, run_id, marks))
+
+    def of(report: BatchReport) -> dict[str, tuple[int, int]]:
+        found = counts_of_run(report.run_id).of_batch(report.batch_id)
+        return {point.name: (found[point.seen_mark], found[point.kept_mark]) for point in points}
+
+    return of
 
 
 def _marked_counts(execution: Mapping[str, Any], marks: Collection[str]) -> Iterable[tuple[str, int]]:

@@ -93,20 +93,15 @@ class Network:
         values: Sequence[tuple[float, float, float]] = (),
     ) -> Stream:
         """Add a source. All inputs have the same identity columns; `rate` and `values` as in `jettison.network.Input`."""
-        validate.streaming(rows)
-        columns = validate.identity(rows, id)
+        where = f"input {name!r}"
+        validate.streaming(rows, where=where)
+        columns = validate.identity(rows, id, where=where)
         if self._id and columns != self._id:
             got = f"{', '.join(columns)} after {', '.join(self._id)}"
-            raise InvalidSetting(
-                explain(
-                    "all inputs must have the same `id` columns",
-                    got,
-                    where=f"input {name!r}",
-                    hint="rename the columns before `input`: a row keeps one identity through the whole network",
-                )
-            )
+            hint = "rename the columns before `input`: a row keeps one identity through the whole network"
+            raise InvalidSetting(explain("all inputs must have the same `id` columns", got, where=where, hint=hint))
         self._id = columns
-        self._arrival[name] = None if arrival is None else validate.timestamp(rows, arrival)
+        self._arrival[name] = None if arrival is None else validate.timestamp(rows, arrival, where=where)
         self._rows[name] = rows
         self._inputs[name] = Input(name, rate, tuple((a, b, c) for a, b, c in values))
         return Stream(name)

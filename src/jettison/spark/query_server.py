@@ -36,7 +36,7 @@ def matched(rows: DataFrame, queries: RangeQueries) -> DataFrame:
     queries
         The standing queries.
     """
-    check_attributes(rows, queries.space)
+    check_attributes(rows, queries.space, where="the queries")
     grid = _Grid(queries)
     table = F.broadcast(rows.sparkSession.createDataFrame(grid.table()))
     placed = rows.withColumn(_CELL, grid.cell(rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -14,7 +13,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison import plan_file, storage
-from jettison.batch_report import BatchReport
 from jettison.control import ControlSettings, row_cap
 from jettison.durations import Duration, seconds
 from jettison.errors import InvalidInput, InvalidSetting, Unsupported, explain
@@ -29,7 +27,7 @@ from jettison.spark.guard import guarded
 from jettison.spark.listener import ProgressListener
 from jettison.spark.load_aware import LoadAware
 from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
-from jettison.spark.metrics import FilterCounts
+from jettison.spark.metrics import exact_counts
 from jettison.status import Status
 from jettison.storage import Folder
 
@@ -83,9 +81,11 @@ class Shedder:
         self.latency_bound_s = seconds(latency, name="latency")
         self.policy: Policy = UniformDrop() if policy is None else policy
         if not isinstance(self.policy, Policy):
-            raise InvalidInput(explain("`policy` must have a method `plan(stats, budget)`", repr(policy)))
+            hint = "pass an instance, such as policy=jettison.UniformDrop()"
+            raise InvalidInput(explain("`policy` must have a method `plan(stats, budget)`", repr(policy), hint=hint))
         if accounting not in ("auto", "metrics", "observe"):
-            raise InvalidSetting(explain("`accounting` must be 'auto', 'metrics' or 'observe'", repr(accounting)))
+            expected = "`accounting` must be 'auto', 'metrics' or 'observe'"
+            raise InvalidSetting(explain(expected, repr(accounting), hint="'auto' takes what the session offers"))
         self._settings = _control_settings(self.latency_bound_s, control or {})
         self._checkpoint = Folder(checkpoint)
         self._folder = storage.home(checkpoint)
@@ -154,16 +154,19 @@ class Shedder:
             Name of the drop point in plans and the ledger.
         """
         if self._pilot is not None:
-            raise InvalidSetting("`guard` must be called before `start`. Hint: use one Shedder a query.")
-        validate.streaming(rows)
+            expected, hint = "`guard` must be called before `start`", "use one Shedder a query"
+            raise InvalidSetting(explain(expected, "a query that runs already", hint=hint))
+        name = self._new_name(name)
+        where = f"drop point {name!r}"
+        validate.streaming(rows, where=where)
         mechanism = mechanism_for(self.policy)
         # Kept rows have to be observed for their arrivals in any case; these two need the dropped ones as well.
         among_all = bool(mechanism.stays) or (arrival is not None and mechanism.drops_stretches)
         point = DropPoint(
-            name=self._new_name(name),
-            id=validate.identity(rows, id),
-            arrival=None if arrival is None else validate.timestamp(rows, arrival),
-            protect=None if protect is None else validate.predicate(rows, protect),
+            name=name,
+            id=validate.identity(rows, id, where=where),
+            arrival=None if arrival is None else validate.timestamp(rows, arrival, where=where),
+            protect=None if protect is None else validate.predicate(rows, protect, where=where),
             dry_run=self._dry_run,
             observed=self._dry_run or among_all or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
@@ -200,7 +203,9 @@ class Shedder:
         """
         point, (mechanism, plan) = _only(self._plans, name, "name", "call `guard` first")
         if not isinstance(mechanism, WindowMechanism):
-            raise InvalidSetting(explain("`deliver` belongs to WindowDrop", f"{type(self.policy).__name__}"))
+            where, hint = f"drop point {point!r}", "write the answers as they are: each carries its own bounds"
+            got = type(self.policy).__name__
+            raise InvalidSetting(explain("`deliver` belongs to WindowDrop", got, where=where, hint=hint))
         places = {branch.name: place for place, branch in enumerate(mechanism.fan.branches)}
         query, place = _only(places, query, "query", "name one of the policy's queries")
         self._delivered.add((point, query))
@@ -220,9 +225,11 @@ class Shedder:
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query of `writer` with this shedder's checkpoint, and begin to control it."""
         if self._spark is None or not self._points:
-            raise InvalidSetting("`start` needs a guarded stream. Hint: call `shedder.guard(...)` on its source first.")
+            hint = "call `shedder.guard(...)` on its source first"
+            raise InvalidSetting(explain("`start` needs a guarded stream", "none", hint=hint))
         if self._pilot is not None:
-            raise InvalidSetting("this Shedder has started a query already. Hint: use one Shedder a query.")
+            expected, hint = "`start` must be called once", "use one Shedder a query"
+            raise InvalidSetting(explain(expected, "a second call", hint=hint))
         if not (hasattr(writer, "option") and hasattr(writer, "start")):
             raise InvalidInput(explain("`writer` must be a DataStreamWriter", repr(writer), hint="pass df.writeStream"))
         self._refuse_partial_windows()
@@ -244,9 +251,8 @@ class Shedder:
 
     def status(self) -> Status:
         """How the query is doing right now."""
-        if self._pilot is None:
-            raise InvalidSetting("there is no status before `start`. Hint: call `shedder.start(writer)` first.")
-        plan, tally = self._pilot.plan, self._pilot.tally
+        pilot = self._started("`status`")
+        plan, tally = pilot.plan, pilot.tally
         shedding = not plan.keeps_everything
         return Status(
             mode="dry run" if self._dry_run else "shedding" if shedding else "keeping everything",
@@ -260,7 +266,7 @@ class Shedder:
             batches=tally.batches,
             rows_seen=tally.seen,
             rows_kept=tally.kept,
-            faults=dict(self._pilot.faults),
+            faults=dict(pilot.faults),
             functions={function.__name__: function.status() for function in self._functions},
         )
 
@@ -271,9 +277,7 @@ class Shedder:
 
     def await_books(self, timeout: Duration = "30 seconds") -> bool:
         """Wait until everything about a query that has ended is in the ledger; false if that takes too long."""
-        if self._pilot is None:
-            raise InvalidSetting("there are no books before `start`. Hint: call `shedder.start(writer)` first.")
-        return self._pilot.await_close(seconds(timeout, name="timeout"))
+        return self._started("`await_books`").await_close(seconds(timeout, name="timeout"))
 
     def row_cap(self, peak_rows_per_s: float) -> int:
         """Rows a micro-batch should take at most, for the source's own cap such as `maxOffsetsPerTrigger`.
@@ -282,6 +286,12 @@ class Shedder:
         huge batch cannot break the bound for everything that follows.
         """
         return row_cap(peak_rows_per_s, self.latency_bound_s)
+
+    def _started(self, method: str) -> Pilot:
+        if self._pilot is None:
+            expected, hint = f"{method} needs a query that was started", "call `shedder.start(writer)` first"
+            raise InvalidSetting(explain(expected, "none", hint=hint))
+        return self._pilot
 
     def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
         assert self._spark is not None
@@ -310,9 +320,11 @@ class Shedder:
         if name is None:
             return "rows" if not self._points else f"rows{len(self._points) + 1}"
         if not _NAME.fullmatch(name):
-            raise InvalidSetting(explain("`name` must be letters, digits and underscores", repr(name)))
+            expected, hint = "`name` must be letters, digits and underscores", "put an underscore in place of the rest"
+            raise InvalidSetting(explain(expected, repr(name), hint=hint))
         if name in self._points:
-            raise InvalidSetting(explain("each drop point needs a `name` of its own", f"{name!r} twice"))
+            expected, hint = "each drop point needs a `name` of its own", "leave it out to have them numbered"
+            raise InvalidSetting(explain(expected, f"{name!r} twice", hint=hint))
         return name
 
     def _connect(self, spark: SparkSession) -> None:
@@ -340,14 +352,7 @@ class Shedder:
             return None
         url, application = validate.web_interface(self._spark), self._spark.sparkContext.applicationId
         assert url is not None
-        marks = [mark for point in points for mark in (point.seen_mark, point.kept_mark)]
-        counts_of_run = functools.cache(lambda run_id: FilterCounts(url, application, run_id, marks))
-
-        def of(report: BatchReport) -> dict[str, tuple[int, int]]:
-            found = counts_of_run(report.run_id).of_batch(report.batch_id)
-            return {point.name: (found[point.seen_mark], found[point.kept_mark]) for point in points}
-
-        return of
+        return exact_counts(url, application, points)
 
     def _refuse_partial_windows(self) -> None:
         for name, (mechanism, _) in self._plans.items():

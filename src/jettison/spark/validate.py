@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -10,92 +9,84 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, MapType, TimestampNTZType, TimestampType
 
-from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, explain
+from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, did_you_mean, explain
 
 
-def streaming(rows: object) -> None:
+def streaming(rows: object, *, where: str) -> None:
     """`rows` must be a streaming DataFrame."""
+    expected = "`rows` must be a streaming DataFrame"
     if not hasattr(rows, "isStreaming"):
-        raise InvalidInput(explain("`rows` must be a streaming DataFrame", repr(rows), hint="use spark.readStream"))
+        raise InvalidInput(explain(expected, repr(rows), where=where, hint="use spark.readStream"))
     if not rows.isStreaming:
-        raise InvalidInput(
-            explain("`rows` must be a streaming DataFrame", "a batch DataFrame", hint="read it with spark.readStream")
-        )
+        raise InvalidInput(explain(expected, "a batch DataFrame", where=where, hint="read it with spark.readStream"))
 
 
-def no_reserved_column(rows: DataFrame, names: Collection[str]) -> None:
+def no_reserved_column(rows: DataFrame, names: Collection[str], *, where: str) -> None:
     """`rows` must not use a name that the guard needs for itself: such a column would be overwritten and dropped."""
     taken = [column for column in rows.columns if column.lower() in names]  # Spark's names ignore case
     if taken:
-        raise InvalidInput(
-            explain(f"a stream without the column {taken[0]!r}", "one with it", hint="rename that column")
-        )
+        expected, hint = f"a stream without the column {taken[0]!r}", "rename that column"
+        raise InvalidInput(explain(expected, "one with it", where=where, hint=hint))
 
 
-def identity(rows: DataFrame, id: str | Sequence[str]) -> tuple[str, ...]:
+def identity(rows: DataFrame, id: str | Sequence[str], *, where: str) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
     names = (id,) if isinstance(id, str) else tuple(id or ())
     if not names:
-        raise InvalidSetting(
-            explain(
-                "`id` must name the columns that identify a row",
-                "none",
-                hint="for Kafka pass id=['partition', 'offset']",
-            )
-        )
+        expected, hint = "`id` must name the columns that identify a row", "for Kafka pass id=['partition', 'offset']"
+        raise InvalidSetting(explain(expected, "none", where=where, hint=hint))
     for name in names:
-        present(rows, name, "id")
+        present(rows, name, "id", where=where)
         if isinstance(rows.schema[name].dataType, MapType):
-            raise InvalidSetting(
-                explain("`id` must name columns that can be hashed", f"the map {name!r}", hint="use one of its values")
-            )
+            expected, hint = "`id` must name columns that can be hashed", "use one of its values"
+            raise InvalidSetting(explain(expected, f"the map {name!r}", where=where, hint=hint))
     return names
 
 
-def timestamp(rows: DataFrame, name: str, *, argument: str = "arrival") -> str:
+def timestamp(rows: DataFrame, name: str, *, where: str, argument: str = "arrival") -> str:
     """Name of a timestamp column of `rows`."""
-    present(rows, name, argument)
+    present(rows, name, argument, where=where)
     kind = rows.schema[name].dataType
     if not isinstance(kind, (TimestampType, TimestampNTZType)):
-        raise InvalidSetting(
-            explain(f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}")
-        )
+        expected, got = f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}"
+        hint = "make it one before, by to_timestamp(...) of a text or timestamp_millis(...) of a number"
+        raise InvalidSetting(explain(expected, got, where=where, hint=hint))
     return name
 
 
-def predicate(rows: DataFrame, protect: Column | str) -> Column:
+def predicate(rows: DataFrame, protect: Column | str, *, where: str) -> Column:
     """A boolean column over `rows`, from a column or SQL text."""
     column = F.expr(protect) if isinstance(protect, str) else protect
     try:
         kind = rows.select(column.alias("protect")).schema["protect"].dataType
     except AnalysisException as error:
-        message = explain("`protect` must be a predicate over the stream's columns", f"{protect!r} ({error})")
-        raise InvalidSetting(message) from error
+        expected, hint = "`protect` must be a predicate over the stream's columns", _columns_there(rows)
+        raise InvalidSetting(explain(expected, f"{protect!r} ({error})", where=where, hint=hint)) from error
     if not isinstance(kind, BooleanType):
-        raise InvalidSetting(
-            explain("`protect` must be true or false", f"{protect!r} of type {kind.simpleString()}", hint="compare it")
-        )
+        expected, got = "`protect` must be true or false", f"{protect!r} of type {kind.simpleString()}"
+        raise InvalidSetting(explain(expected, got, where=where, hint="compare it"))
     return column
 
 
-def expression(rows: DataFrame, text: str, argument: str) -> DataType:
+def expression(rows: DataFrame, text: str, argument: str, *, where: str) -> DataType:
     """Type of a column of `rows`, or of SQL text over them."""
     try:
         return rows.select(F.expr(text).alias("value")).schema["value"].dataType
     except PySparkException as error:
-        message = explain(f"`{argument}` must be a column of the stream or SQL over it", f"{text!r} ({error})")
-        raise InvalidSetting(message) from error
+        expected, hint = f"`{argument}` must be a column of the stream or SQL over it", _columns_there(rows)
+        raise InvalidSetting(explain(expected, f"{text!r} ({error})", where=where, hint=hint)) from error
 
 
-def present(rows: DataFrame, name: str, argument: str) -> None:
+def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
     """`rows` must have a top-level column `name`."""
     if name not in rows.columns:
-        near = difflib.get_close_matches(name, rows.columns, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "select the column before the guard"
-        columns = ", ".join(rows.columns)
-        raise MissingColumn(
-            explain(f"`{argument}` must name a column of the stream ({columns})", repr(name), hint=hint)
-        )
+        expected = f"`{argument}` must name a column of the stream ({', '.join(rows.columns)})"
+        hint = did_you_mean(name, rows.columns, otherwise="select the column before the guard")
+        raise MissingColumn(explain(expected, repr(name), where=where, hint=hint))
+
+
+def _columns_there(rows: DataFrame) -> str:
+    return f"it sees the stream as it is guarded, with the columns {', '.join(rows.columns)}"
 
 
 def web_interface(spark: SparkSession) -> str | None:

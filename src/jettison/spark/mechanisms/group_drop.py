@@ -58,17 +58,18 @@ class GroupMechanism(Mechanism):
     def check(self, rows: DataFrame, point: DropPoint) -> None:
         """Refuse a stream whose rows have no such group or time."""
         for name in self.stays:
-            validate.present(rows, name, "group and time, with exact_counts,")
+            validate.present(rows, name, "group and time, with exact_counts,", where=point.place)
         for text in self._groups:
-            validate.expression(rows, text, "group")
+            validate.expression(rows, text, "group", where=point.place)
         if self._value is not None:
-            validate.expression(rows, self._value, "value")
-        kind = validate.expression(rows, self._time, "time")
+            validate.expression(rows, self._value, "value", where=point.place)
+        kind = validate.expression(rows, self._time, "time", where=point.place)
         if not isinstance(kind, TimestampType):
             raise InvalidSetting(
                 explain(
                     "`time` must be a timestamp with a time zone",
                     f"{self._time!r} of type {kind.simpleString()}",
+                    where=point.place,
                     hint="timestamp_millis(...) makes one from a number",
                 )
             )

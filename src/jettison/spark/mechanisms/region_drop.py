@@ -59,6 +59,10 @@ class RegionMechanism(Mechanism):
         self._space = space
         self._sample_every = sample_every
 
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
+        """Refuse a stream without the attributes."""
+        check_attributes(rows, self._space, where=point.place)
+
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """The table, and beside it the weights of all cells; neither where everything is kept."""
         shares = F.flatten(F.array(setting["keep"], F.coalesce(setting["late_keep"], setting["keep"])))
@@ -90,7 +94,6 @@ class RegionMechanism(Mechanism):
 
         A row outside the domain has no distances, and lies in the first cell.
         """
-        check_attributes(rows, self._space)
         codes = {f"{_CODE}{axis}": unclipped_code(rows, self._space.attributes[axis]) for axis in self._axes}
         within = reduce(lambda one, other: one & other, [has_code(F.col(name)) for name in codes])
         offsets = {

@@ -44,13 +44,14 @@ class WindowMechanism(Mechanism):
 
     def check(self, rows: DataFrame, point: DropPoint) -> None:
         """Refuse a stream whose windows could not be kept whole."""
-        validate.timestamp(rows, self.time, argument="time")
+        validate.timestamp(rows, self.time, where=point.place, argument="time")
         field = rows.schema[self.time]
         if not isinstance(field.dataType, TimestampType):
             raise InvalidSetting(
                 explain(
                     "`time` must be a timestamp with a time zone",
                     f"{self.time!r} of type timestamp_ntz",
+                    where=point.place,
                     hint="cast it: to_timestamp, or col(...).cast('timestamp'), before the watermark",
                 )
             )
@@ -59,6 +60,7 @@ class WindowMechanism(Mechanism):
                 explain(
                     f"`withWatermark` on {self.time!r} must stand before the guard",
                     "a stream without it",
+                    where=point.place,
                     hint="behind the guard, dropped rows would stop the watermark and kept windows would never close",
                 )
             )
@@ -67,6 +69,7 @@ class WindowMechanism(Mechanism):
                 explain(
                     "`protect` must be left out with WindowDrop",
                     "a predicate",
+                    where=point.place,
                     hint="a window that has lost any row is not delivered, so protected rows of it would be of no use",
                 )
             )
