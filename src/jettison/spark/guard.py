@@ -33,6 +33,22 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     The subquery becomes a column before it is used: every use of it in an expression is planned anew in every
     micro-batch, and a mechanism uses several of its fields.
     """
+    seen, passing = _with_helpers(rows, point, mechanism, plan)
+    seen, sample = _with_sample(seen, point, mechanism)
+    keep, weight = _decision(seen, point, mechanism)
+    if mechanism.stays and not point.dry_run:
+        return _emptied(seen, rows.columns, point, mechanism, keep, weight)
+    added = {WEIGHT: weight, **mechanism.marks(F.col(PLAN))}
+    if point.dry_run or point.observed:
+        more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
+        counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
+        kept = counted if point.dry_run else counted.where(keep)
+        return kept.withColumns(added).drop(*passing, _SAMPLE)
+    return _marked(_marked_kept(seen, point, keep).withColumns(added), point, mechanism, passing, sample)
+
+
+def _with_helpers(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Column) -> tuple[DataFrame, list[str]]:
+    """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
     seen = rows if point.observed else _marked_seen(rows, point)
     seen = seen.withColumn(PLAN, computed_once(plan))
     helpers = mechanism.helpers(seen, F.col(PLAN))
@@ -40,46 +56,47 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE], where=point.place)
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
+    return seen, passing
+
+
+def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[DataFrame, list[Column]]:
+    """The rows with those marked that the policy is to be shown, and the aggregate that shows them, if there are any."""
     sampling = mechanism.sample(seen, point)
-    sample: list[Column] = []
-    if sampling is not None:  # a row is marked if it belongs to the sample of any drop point on its path
-        # A column of its own, because what is observed is interpreted for every row, and not compiled.
-        seen = seen.withColumn(_SAMPLE, computed_once(sampling.order))
-        sampled = F.col(_SAMPLE).isNotNull()
-        seen = seen.withColumn(SAMPLED, F.col(SAMPLED) | sampled if SAMPLED in rows.columns else sampled)
-        sample = [sampling.report(F.col(_SAMPLE)).alias("sample")]
+    if sampling is None:
+        return seen, []
+    # A column of its own, because what is observed is interpreted for every row, and not compiled.
+    with_order = seen.withColumn(_SAMPLE, computed_once(sampling.order))
+    sampled = F.col(_SAMPLE).isNotNull()
+    if SAMPLED in seen.columns:  # a row is marked if it belongs to the sample of any drop point on its path
+        sampled = F.col(SAMPLED) | sampled
+    return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias("sample")]
+
+
+def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[Column, Column]:
+    """Whether a row is kept, and the weight that it leaves with."""
     keep, weight = mechanism.decision(seen, point, F.col(PLAN))
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
         protected = F.coalesce(point.protect, F.lit(False))
         keep, weight = keep | protected, F.when(protected, F.lit(1.0)).otherwise(weight)
-    if WEIGHT in rows.columns:  # weights multiply along a path
-        weight = F.col(WEIGHT) * weight
-    added = {WEIGHT: weight, **mechanism.marks(F.col(PLAN))}
     if point.dry_run:
-        added[WEIGHT] = F.col(WEIGHT) if WEIGHT in rows.columns else F.lit(1.0)
-        return (
-            _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)])
-            .withColumns(added)
-            .drop(*passing, _SAMPLE)
-        )
-    if mechanism.stays:
-        return _emptied(seen, rows.columns, point, mechanism, keep, weight)
-    if point.observed:
-        counted = _observe_both(seen, point, keep, [*sample, *_learned(mechanism, keep)])
-        return counted.where(keep).withColumns(added).drop(*passing, _SAMPLE)
-    kept = _marked_kept(seen, point, keep).withColumns(added)
-    counts = [*sample, *_learned(mechanism, F.lit(True))]
+        return keep, F.col(WEIGHT) if WEIGHT in seen.columns else F.lit(1.0)
+    return keep, F.col(WEIGHT) * weight if WEIGHT in seen.columns else weight  # weights multiply along a path
+
+
+def _marked(
+    kept: DataFrame, point: DropPoint, mechanism: Mechanism, passing: Sequence[str], sample: Sequence[Column]
+) -> DataFrame:
+    """The kept rows without what was only passing by, observed for what filters cannot count, if there is any."""
     if point.arrival is not None:
         kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT)))
-        counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
+    counts = [*sample, *_learned(mechanism, F.lit(True)), *_arrival_counts(point, F.col(_RECENT))]
     # The plan is dropped before the rows are observed, because there every column is copied.
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
     if not counts:
         return kept
-    return kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts).drop(
-        _RECENT, _SAMPLE, *mechanism.learns_from
-    )
+    counted = kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts)
+    return counted.drop(_RECENT, _SAMPLE, *mechanism.learns_from)
 
 
 def _emptied(
@@ -95,14 +112,14 @@ def _emptied(
         for name in columns
         if name != WEIGHT
     ]
-    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(kept).alias("kept"), *_learned(mechanism, kept)]
     helpers = [kept, *map(F.col, mechanism.learns_from)]
     if point.arrival is not None:
         helpers.append(_recent(point.arrival, F.lit(1.0)).alias(_RECENT))
-        counts += [F.sum(_RECENT).alias("recent"), *_arrivals(point.arrival)]
     decided = seen.withColumn(_KEEP, computed_once(keep))
     emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
-    return emptied.observe(point.metric, *counts).drop(_KEEP, _RECENT, *mechanism.learns_from)
+    more = [*_learned(mechanism, kept), *_arrival_counts(point, F.col(_RECENT))]
+    counted = emptied.observe(point.metric, *_seen_and_kept(kept), *more)
+    return counted.drop(_KEEP, _RECENT, *mechanism.learns_from)
 
 
 def computed_once(column: Column) -> Column:
@@ -114,11 +131,8 @@ def computed_once(column: Column) -> Column:
     return F.when(F.spark_partition_id() >= 0, column)
 
 
-def _observe_both(rows: DataFrame, point: DropPoint, keep: Column, more: Sequence[Column]) -> DataFrame:
-    counts = [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept"), *more]
-    if point.arrival:
-        counts += [F.sum(_recent(point.arrival, F.lit(1.0))).alias("recent"), *_arrivals(point.arrival)]
-    return rows.observe(point.metric, *counts)
+def _seen_and_kept(keep: Column) -> list[Column]:
+    return [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept")]
 
 
 def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
@@ -142,6 +156,13 @@ def _recent(arrival: str, rows: Column) -> Column:
     return F.when(arrived_us(F.col(arrival)) >= F.col(PLAN)["now_us"] - RECENT_US, rows)
 
 
-def _arrivals(arrival: str) -> list[Column]:
-    micros = arrived_us(F.col(arrival))
-    return [F.min(micros).alias("oldest_us"), F.max(micros).alias("newest_us")]
+def _arrival_counts(point: DropPoint, recent: Column | None = None) -> list[Column]:
+    """When rows arrived, where that is known; `recent` holds what a row counts for if it arrived just now."""
+    if point.arrival is None:
+        return []
+    micros = arrived_us(F.col(point.arrival))
+    return [
+        F.sum(_recent(point.arrival, F.lit(1.0)) if recent is None else recent).alias("recent"),
+        F.min(micros).alias("oldest_us"),
+        F.max(micros).alias("newest_us"),
+    ]
