@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from jettison.spark.session import LOCAL
 from window_streams import Seconds
 
 collect_ignore = ["driver.py", "window_driver.py", "driver_session.py"]
@@ -25,25 +26,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("jettison-tests")
+        .config(map=dict(LOCAL))
         # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
         .config("spark.sql.shuffle.partitions", "2")
         # A test compiles code that then runs for a second: the JVM's first compiler alone takes half as much CPU as both.
         .config("spark.driver.extraJavaOptions", _LITTLE_JVM)
-        # No checksum files beside the checkpoint's, neither Hadoop's nor Spark's own: for every file that it creates, Hadoop
-        # starts a chmod.
-        .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
-        .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
-        # The exact row counts come from the driver's web interface; port 0 lets two test runs share a machine.
         .config("spark.ui.enabled", "true")
-        .config("spark.ui.port", "0")
-        .config("spark.ui.showConsoleProgress", "false")
-        # Nothing here is to be reached from outside this machine.
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
         # Keep metastore and warehouse out of the source tree.
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        # Timestamps in the tests are written in UTC.
-        .config("spark.sql.session.timeZone", "UTC")
         # Idle queries report after 1 s instead of 10, so that tests of a source that stops need not wait.
         .config("spark.sql.streaming.noDataProgressEventInterval", "1000")
         .getOrCreate()

@@ -5,11 +5,26 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+LOCAL: Mapping[str, str] = {
+    # Checkpoint files without a checksum file beside each, neither Hadoop's nor Spark's own: for every file that it
+    # creates, Hadoop starts a chmod.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Exact row counts come from the web interface; port 0 avoids a clash with other sessions.
+    "spark.ui.port": "0",
+    "spark.ui.showConsoleProgress": "false",
+    # Nothing here is to be reached from outside this machine.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What every session on one machine is given, those of the tests included."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -24,24 +39,14 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
         session = (
             SparkSession.builder.master(master or f"local[{cores}]")
             .appName(name)
+            .config(map=dict(LOCAL))
             # As many state partitions as cores: each one is files and a task in every micro-batch.
             .config("spark.sql.shuffle.partitions", str(cores))
-            # Checkpoint files without a checksum file beside each, neither Hadoop's nor Spark's own: for every file that it
-            # creates, Hadoop starts a chmod.
-            .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
-            .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
             # A stream of large rows makes garbage fast; more room means fewer pauses.
             .config("spark.driver.memory", "4g")
-            # Exact row counts come from the web interface; port 0 avoids a clash with other sessions.
-            .config("spark.ui.port", "0")
-            .config("spark.ui.showConsoleProgress", "false")
             # Benchmarks add up the CPU time of all stages, so none may be forgotten.
             .config("spark.ui.retainedStages", "100000")
             .config("spark.sql.ui.retainedExecutions", "100000")
-            # Nothing here is to be reached from outside this machine.
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", scratch)
             # More than 32 new files in a batch would otherwise be listed by a Spark job, which takes half a second.
             .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
