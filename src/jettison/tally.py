@@ -36,7 +36,6 @@ class Tally:
         self.batches = 0
         self.seen = 0
         self.kept = 0
-        self.last: Stats | None = None
         self.last_latency_s: float | None = None
         self._latency_by_batch: dict[int, float | None] = {}
         self._input_share: dict[str, float] = {}
@@ -52,7 +51,6 @@ class Tally:
 
     def batch(self, report: BatchReport, stats: Stats, latency_s: float | None) -> None:
         """A batch has ended; its counts may still be expectations."""
-        self.last = stats
         if latency_s is not None:
             self.last_latency_s = latency_s
         self._latency_by_batch[report.batch_id] = latency_s

@@ -53,7 +53,7 @@ def test_the_schedule_is_kept_though_nobody_reads(tmp_path: Path, read_landed: C
         due_s = feed.started_s + feed.schedule.due_us(int(path.stem[-6:])) / 1e6
         # The kernel stamps files by a clock that lags a few milliseconds.
         assert due_s - 0.02 <= landed_s(path)
-    assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.arrival_of(range(10_000))]
+    assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.landing.arrival_of(range(10_000))]
     assert landed.arrivals_us[0] == round(feed.started_s * 1e6)
 
 
@@ -66,7 +66,7 @@ def test_a_late_feed_catches_up_and_rows_keep_their_arrival(tmp_path: Path, read
     landed = read_landed(tmp_path)
     assert report.worst_late_s > 0.7
     assert landed.table.num_rows == 20_000
-    assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.arrival_of(range(20_000))]
+    assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.landing.arrival_of(range(20_000))]
     # A stretched schedule would end a second late.
     assert landed_s(landed.files[-1]) < feed.started_s + 2.0 + 0.6
 
@@ -90,7 +90,7 @@ def test_stop_ends_the_process_and_the_truth_is_of_what_landed(tmp_path: Path, r
     feed.stop()
     assert not alive(pid)
     landed = read_landed(tmp_path)
-    rides = sum(answer.rides for answer in feed.truth(window_s=5).answers.values())
+    rides = sum(answer.rides for answer in feed.landing.truth(window_s=5, rows=feed.landed_rows()).answers.values())
     assert feed.wait().rows == feed.landed_rows() == landed.table.num_rows == rides < 600_000
     feed.stop()
 
@@ -150,7 +150,7 @@ def test_a_feed_runs_once_and_into_a_fresh_directory(tmp_path: Path) -> None:
 def test_before_the_start_there_is_no_time(tmp_path: Path) -> None:
     feed = RideFeed(tmp_path, [Phase(0.1, 100)])
     with pytest.raises(JettisonError, match="call `start`"):
-        feed.arrival_of([0])
+        _ = feed.landing
     with pytest.raises(JettisonError, match="call `start`"):
         feed.wait()
     feed.stop()

@@ -10,15 +10,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import jettison as jt
+from jettison.bench.streams import KeepShare
 from jettison.errors import Unsupported
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.stats import Budget, Stats
-
-
-class KeepHalf:
-    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
-        return DropPlan(0, {name: RandomDrop(0.5) for name in stats.points}, cause="half")
 
 
 def main(folder: Path) -> None:
@@ -29,7 +22,7 @@ def main(folder: Path) -> None:
         jt.Shedder(latency="1 minute", checkpoint=folder / "refused", accounting="metrics").guard(raw, id="id")
     except Unsupported as error:
         refused = str(error)
-    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepHalf())
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepShare(0.5))
     means = shedder.guard(raw, id="id").groupBy("key").agg(jt.avg("value").alias("value"))
     query = shedder.start(means.writeStream.format("noop").outputMode("complete"))
     query.processAllAvailable()

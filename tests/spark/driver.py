@@ -13,25 +13,17 @@ from driver_session import run, session
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.stats import Budget, Stats
+from jettison.bench.streams import KeepShare
 
 SCHEMA = "id long, key string, value double, vip boolean, at timestamp"
-
-
-class KeepHalf:
-    """Drops in every batch, so that each one matters; the controller works beside it as ever."""
-
-    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
-        return DropPlan(0, {name: RandomDrop(0.5) for name in stats.points}, cause="a burst")
 
 
 def main(master: str, folder: Path, *, finish: bool) -> None:
     # Executors of a local cluster are processes of their own; the default gives each a gigabyte.
     spark = session(master, folder, {"spark.executor.memory": "512m"})
     raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=None if finish else KeepHalf())
+    policy = None if finish else KeepShare(0.5)  # drops in every batch, so that each one matters
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=policy)
     rows = shedder.guard(raw, id="id", protect="vip", name="rides")
     answers = (
         rows.withWatermark("at", "1 second")

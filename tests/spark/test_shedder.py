@@ -15,22 +15,12 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison import plan_file
+from jettison.bench.streams import KeepShare
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError, MissingColumn, Unsupported
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 from jettison.storage import Folder
-
-
-class Fixed:
-    """A policy that keeps a set share, whatever the controller says."""
-
-    def __init__(self, keep_fraction: float) -> None:
-        self.keep_fraction = keep_fraction
-
-    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
-        points = {name: RandomDrop(self.keep_fraction) for name in stats.points}
-        return DropPlan(0, points, cause=f"told to keep {self.keep_fraction}")
 
 
 def start(shedder: jt.Shedder, rows: DataFrame, out: Path, *, id: str = "id", **guard: Any) -> Any:
@@ -53,7 +43,7 @@ def settled(condition: Callable[[], bool], *, within_s: float = 30.0) -> bool:
 def test_books_agree_with_source_and_sink(
     spark: SparkSession, source, numbered, tmp_path: Path, accounting: str, arrival: str | None
 ) -> None:
-    policy = Fixed(0.4)
+    policy = KeepShare(0.4)
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=policy, accounting=accounting)
     # A filter of the user's before and after the guard must not confuse the counts.
     rows = source.stream().where("id >= 100")
@@ -90,7 +80,7 @@ def expected_ids(spark: SparkSession, source, tmp_path: Path, keep_fraction: flo
 
 
 def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) -> None:
-    policy = Fixed(1.0)
+    policy = KeepShare(1.0)
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=policy)
     query = start(shedder, source.stream(), tmp_path / "out")
     run = query.runId
@@ -118,7 +108,7 @@ def test_a_plan_that_cannot_be_used_keeps_everything_and_says_so_once(
     source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
     lease = "1 second" if fault == "expired" else "1 minute"
-    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.0), plan_lease=lease)
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.0), plan_lease=lease)
     query = start(shedder, source.stream(), tmp_path / "out")
     file = tmp_path / "c" / "jettison" / "plan"
     content = file.read_bytes()
@@ -145,7 +135,7 @@ def test_a_plan_that_cannot_be_used_keeps_everything_and_says_so_once(
 
 
 def test_a_plan_too_large_keeps_everything(source, numbered, tmp_path: Path) -> None:
-    class Chatty(Fixed):
+    class Chatty(KeepShare):
         """Fits the file when the query starts, and never again."""
 
         started = False
@@ -169,7 +159,7 @@ def test_a_plan_too_large_keeps_everything(source, numbered, tmp_path: Path) -> 
 
 
 def test_dry_run_decides_and_counts_but_drops_nothing(spark, source, numbered, tmp_path: Path) -> None:
-    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.3), dry_run=True)
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.3), dry_run=True)
     query = start(shedder, source.stream(), tmp_path / "out")
     source.land(numbered(0, 2000))
     query.processAllAvailable()
@@ -198,7 +188,7 @@ def test_a_first_batch_on_a_backlog_keeps_few_of_the_rows_that_are_late_already(
 
 
 def test_status_and_protected_rows(source, numbered, tmp_path: Path) -> None:
-    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Fixed(0.0))
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.0))
     query = start(shedder, source.stream(), tmp_path / "out", protect="vip", name="rides")
     source.land(numbered(0, 1000))
     query.processAllAvailable()

@@ -41,11 +41,12 @@ class KeepShare:
     """A policy for measurements: keeps a set share whatever the controller says."""
 
     def __init__(self, keep_fraction: float) -> None:
-        self._keep_fraction = keep_fraction
+        self.keep_fraction = keep_fraction
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give every drop point the set share."""
-        return DropPlan(0, {name: RandomDrop(self._keep_fraction) for name in stats.points}, cause="benchmark")
+        points = {name: RandomDrop(self.keep_fraction) for name in stats.points}
+        return DropPlan(0, points, cause=f"told to keep {self.keep_fraction}")
 
 
 Variant = Callable[[Path], Callable[[], StreamingQuery]]

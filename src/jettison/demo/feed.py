@@ -19,13 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from jettison.demo.landing import Lander, Landing, landed_files, refuse_used
 from jettison.demo.rides import RideBook
 from jettison.demo.schedule import Phase, Schedule
-from jettison.demo.truth import Truth
 from jettison.errors import JettisonError, explain
 
 _LEAD_S = 0.05
@@ -103,7 +99,8 @@ class RideFeed:
     def start(self) -> RideFeed:
         """Start the process and return once the schedule runs; `started_s` says since when."""
         if self._process is not None:
-            raise JettisonError("The feed was started before. Hint: make a new `RideFeed` for another run.")
+            hint = "make a new `RideFeed` for another run"
+            raise JettisonError(explain("a feed runs once", "one that was started before", hint=hint))
         refuse_used(self.directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._process = _spawn()
@@ -144,7 +141,7 @@ class RideFeed:
     def landing(self) -> Landing:
         """What lands and when; known from the start on."""
         if self._landing is None:
-            raise JettisonError("The feed has no start time yet. Hint: call `start` first.")
+            raise _not_started()
         return self._landing
 
     @property
@@ -156,14 +153,6 @@ class RideFeed:
         """Rows that a reader could have seen by now."""
         return self.schedule.rows_before[landed_files(self.directory)]
 
-    def arrival_of(self, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Arrival of the rows with these numbers, in seconds since the Unix epoch; see `Landing.arrival_of`."""
-        return self.landing.arrival_of(rows)
-
-    def truth(self, *, window_s: int, rows: int | None = None) -> Truth:
-        """Exact answers over the first `rows` rows, by default over those landed so far."""
-        return self.landing.truth(window_s=window_s, rows=self.landed_rows() if rows is None else rows)
-
     def __enter__(self) -> RideFeed:
         return self.start()
 
@@ -174,7 +163,7 @@ class RideFeed:
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
-            raise JettisonError("The feed was not started. Hint: call `start` first.")
+            raise _not_started()
         return self._process
 
     def _tell(self, line: str) -> None:
@@ -197,6 +186,10 @@ class RideFeed:
         return JettisonError(
             explain("the feed's process must end well", f"exit code {code}", hint="its own message stands above")
         )
+
+
+def _not_started() -> JettisonError:
+    return JettisonError(explain("a feed that runs", "one that was not started", hint="call `start` first"))
 
 
 def _spawn() -> subprocess.Popen[str]:

@@ -21,11 +21,6 @@ class Answer:
     fare_cents: int
 
     @property
-    def fare_sum(self) -> float:
-        """Sum of the fares."""
-        return self.fare_cents / 100
-
-    @property
     def fare_mean(self) -> float:
         """Mean fare."""
         return self.fare_cents / self.rides / 100
