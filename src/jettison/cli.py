@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +11,14 @@ import typer
 from rich.console import Console
 
 from jettison import durations, java
+from jettison.demo import defaults
 from jettison.errors import InvalidSetting, JettisonError, explain
 
 app = typer.Typer(
     help="Load shedding for Spark Structured Streaming.", no_args_is_help=True, pretty_exceptions_enable=False
 )
+
+_PHASES = ",".join(f"{length:g}" for length in defaults.SECONDS)
 
 
 @app.callback()
@@ -25,16 +29,18 @@ def _commands() -> None:
 @app.command()
 def demo(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
-    picture: Annotated[Path, typer.Option(help="Write the plot to this file (PNG).")] = Path("jettison-demo.png"),
-    latency: Annotated[float, typer.Option(help="Latency bound in seconds.")] = 10.0,
-    seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = "12,42,12",
+    picture: Annotated[Path, typer.Option(help="Write the plot to this file (PNG).")] = defaults.PICTURE,
+    latency: Annotated[float, typer.Option(help="Latency bound in seconds.")] = defaults.BOUND_S,
+    seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = _PHASES,
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
+    bound_s, lengths = durations.seconds(latency, name="--latency"), _three_lengths(seconds)
+    _require_folder("--json", json)
+    _require_folder("--picture", picture)
     java.require_java()
     from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
 
-    lengths, _ = _three_lengths(seconds), durations.seconds(latency, name="--latency")
-    run_demo(Console(), bound_s=latency, seconds=lengths, json_path=json, picture_path=picture)
+    run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture)
 
 
 @app.command()
@@ -44,7 +50,7 @@ def bench(
     repetitions: Annotated[int, typer.Option(help="Runs of each side, alternating.")] = 5,
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
-    java.require_java()
+    _require_folder("--json", json)
     from jettison.bench.command import run_bench
 
     run_bench(Console(), name=name, repetitions=repetitions, json_path=json)
@@ -86,11 +92,13 @@ def run(
     seconds: Annotated[float | None, typer.Option(help="Stop after this long; not given, run until stopped.")] = None,
 ) -> None:
     """Run a pipeline of Spark SQL boxes under its latency bound."""
-    java.require_java()
     from jettison.network.document import load
+
+    given = load(pipeline)
+    java.require_java()
     from jettison.spark.pipeline import run_pipeline
 
-    run_pipeline(load(pipeline), master=master, dry_run=dry_run, seconds=seconds)
+    run_pipeline(given, master=master, dry_run=dry_run, seconds=seconds)
 
 
 @app.command()
@@ -109,9 +117,16 @@ def _three_lengths(text: str) -> list[float]:
         lengths = [float(part) for part in text.split(",")]
     except ValueError:
         lengths = []
-    if len(lengths) != 3 or min(lengths) <= 0:
-        raise InvalidSetting(explain("--seconds must be three positive numbers", repr(text), hint="write 12,42,12"))
+    if len(lengths) != 3 or not all(math.isfinite(length) and length > 0 for length in lengths):
+        raise InvalidSetting(explain("--seconds must be three positive numbers", repr(text), hint=f"write {_PHASES}"))
     return lengths
+
+
+def _require_folder(option: str, path: Path | None) -> None:
+    """Refuse a file that could not be written, before minutes of work rather than after them."""
+    if path is not None and not path.parent.is_dir():
+        hint = f"make the folder first: mkdir -p {path.parent}"
+        raise InvalidSetting(explain(f"{option} must name a file in a folder that exists", str(path), hint=hint))
 
 
 def main() -> None:

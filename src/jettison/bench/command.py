@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from jettison import java
 from jettison.bench import concept, overhead, pure, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, did_you_mean, explain
@@ -59,6 +60,7 @@ def run_bench(
     results: list[Result] = []
     on_spark = {key: value for key, value in ON_SPARK.items() if name in (None, key)}
     if on_spark:
+        java.require_java()
         with local_session("jettison bench") as spark:
             for key, benchmark in on_spark.items():
                 console.print(f"{key} ...", highlight=False)

@@ -13,25 +13,23 @@ from rich.console import Console
 from jettison.control import ControlSettings
 from jettison.demo import report, verdict
 from jettison.demo.capacity import measure_capacity
+from jettison.demo.defaults import BOUND_S, LOADS, PICTURE, SECONDS
 from jettison.demo.experiment import run_plain, run_shed
 from jettison.demo.live import View
 from jettison.demo.schedule import Phase
 from jettison.spark.session import local_session
 
-LOADS = (0.5, 3.0, 0.5)
-DEFAULT_SECONDS = (12.0, 42.0, 12.0)
-DEFAULT_BOUND_S = 10.0
 # A row waits for one batch and is processed in the next, and the controller leaves some of the bound to noise.
-_TARGET_SHARE = ControlSettings(latency_bound_s=DEFAULT_BOUND_S).headroom / 2
+_TARGET_SHARE = ControlSettings(latency_bound_s=BOUND_S).headroom / 2
 
 
 def run_demo(
     console: Console,
     *,
-    bound_s: float = DEFAULT_BOUND_S,
-    seconds: Sequence[float] = DEFAULT_SECONDS,
+    bound_s: float = BOUND_S,
+    seconds: Sequence[float] = SECONDS,
     json_path: Path | None = None,
-    picture_path: Path = Path("jettison-demo.png"),
+    picture_path: Path = PICTURE,
 ) -> dict[str, Any]:
     """Measure the capacity, run plain and shed over the same arrivals, and report.
 
