@@ -76,6 +76,14 @@ def test_three_times_the_load_is_held_steadily(name: str, seed: int) -> None:
         assert kept(batches) >= 0.8 * plant.capacity_rows_per_s(length_s) / (3 * CAPACITY)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cap_that_nobody_told_of_is_lived_with(seed: int) -> None:
+    plant = replace(PLANTS["cap"], seed=seed)
+    batches = overloaded(run(plant, row_cap=None))
+    assert row_latency_s(batches, 0.95) <= BOUND_S
+    assert kept(batches) > 0.85 * plant.best_keep_fraction(3 * CAPACITY, 1.3)
+
+
 def test_rows_under_way_are_not_taken_for_rows_that_a_cap_left_behind() -> None:
     """Shorter batches for a cap that is none would pay the fixed cost more often and keep less."""
     batches = overloaded(run(PLANTS["slow delivery"]))
