@@ -173,9 +173,12 @@ class Controller:
         them costs no timely answer; it does keep the first batch short. After a restart the last keep fraction holds.
         """
         self._model.expect_warm_up()
-        cause = "start: rows that are already late are thinned until a batch has been measured"
-        late = min(self._budget.keep_fraction, self.settings.late_keep_fraction)
-        self._budget = self._with_cause(self._budget.keep_fraction, late, cause)
+        keep = self._budget.keep_fraction
+        late = min(keep, self.settings.late_keep_fraction)
+        cause = "start: no batch has been measured yet"
+        if late < keep:
+            cause = "start: rows that are already late are thinned until a batch has been measured"
+        self._budget = self._with_cause(keep, late, cause)
         return self._budget
 
     def planned(self, version: int) -> None:

@@ -69,7 +69,9 @@ def summary(document: dict[str, Any], console: Console) -> None:
     )
     table.add_row("row latency, worst", f"{plain['latency_worst_s']:.1f} s", f"{shed['latency_worst_s']:.1f} s")
     table.add_row("latency grows by", *(f"{r['latency_growth_s_per_s']:+.2f} s per s" for r in (plain, shed)))
-    table.add_row("rows of the overload without an answer at the end", *(f"{r['unanswered_rows']:,}" for r in (plain, shed)))
+    table.add_row(
+        "rows of the overload without an answer at the end", *(f"{r['unanswered_rows']:,}" for r in (plain, shed))
+    )
     table.add_row("arrivals: files landed late by at most", *(f"{r['feed_late_s']:.2f} s" for r in (plain, shed)))
     table.add_row("rows kept", "", f"{shed['kept_fraction']:.1%} (at best {shed['ideal_kept_fraction']:.1%})")
     table.add_row("mean relative error of an answer", "", _percent(shed["mean_relative_error"], 2))

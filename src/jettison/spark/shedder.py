@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -230,7 +230,7 @@ class Shedder:
         pilot = Pilot(
             tuple(self._points),
             self.policy,
-            self._settings,
+            self._control(),
             self._channel,
             self._folder,
             ledger,
@@ -282,6 +282,12 @@ class Shedder:
         huge batch cannot break the bound for everything that follows.
         """
         return row_cap(peak_rows_per_s, self.latency_bound_s)
+
+    def _control(self) -> ControlSettings:
+        """The settings, without the thinning of late rows where no drop point knows when its rows arrived."""
+        if any(point.arrival for point in self._points.values()):
+            return self._settings
+        return replace(self._settings, late_keep_fraction=1.0)
 
     def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
         assert self._spark is not None
