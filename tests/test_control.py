@@ -87,7 +87,7 @@ def test_a_cap_that_nobody_told_of_is_lived_with(seed: int) -> None:
 def test_rows_under_way_are_not_taken_for_rows_that_a_cap_left_behind() -> None:
     """Shorter batches for a cap that is none would pay the fixed cost more often and keep less."""
     batches = overloaded(run(PLANTS["slow delivery"]))
-    assert statistics.fmean(batch.stats.duration_s for batch in batches) > 0.9 * 0.85 * BOUND_S / 2
+    assert statistics.fmean(batch.stats.duration_s for batch in batches) > 0.9 * ControlSettings(BOUND_S).headroom * BOUND_S / 2
 
 
 @pytest.mark.parametrize("name", PLANTS)

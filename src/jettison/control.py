@@ -52,11 +52,11 @@ class ControlSettings:
     >>> ControlSettings(latency_bound_s=3.0, headroom=1.5)
     Traceback (most recent call last):
     ...
-    jettison.errors.InvalidSetting: `headroom` must lie in (0, 1], got 1.5. Hint: 0.85 leaves 15 % for noise.
+    jettison.errors.InvalidSetting: `headroom` must lie in (0, 1], got 1.5. Hint: 0.8 leaves 20 % for noise.
     """
 
     latency_bound_s: float
-    headroom: float = 0.85
+    headroom: float = 0.8
     min_keep_fraction: float = 0.01
     late_keep_fraction: float = 0.05
     trigger_interval_s: float = 0.0
@@ -67,7 +67,7 @@ class ControlSettings:
     def __post_init__(self) -> None:
         bound = self.latency_bound_s
         _require(math.isfinite(bound) and bound > 0, "`latency_bound_s` must be positive", bound, "give seconds")
-        hint = "0.85 leaves 15 % for noise"
+        hint = "0.8 leaves 20 % for noise"
         _require(0 < self.headroom <= 1, "`headroom` must lie in (0, 1]", self.headroom, hint)
         for name in ("min_keep_fraction", "late_keep_fraction"):
             value = getattr(self, name)
