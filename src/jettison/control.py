@@ -359,7 +359,7 @@ class Controller:
         return min(max(keep, self.settings.min_keep_fraction), 1.0)
 
     def _steadied(self, keep: float, ahead: _Ahead) -> float:
-        """The present keep fraction where the wanted one is near it and the bound is not at stake, or it is too new to end."""
+        """The present keep fraction where the wanted one is near it and the bound is not at stake, or shedding is new."""
         present = self._budget.keep_fraction
         if keep >= 1.0 and self._batches_shed < self.settings.min_shed_batches:
             return present
