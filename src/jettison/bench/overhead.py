@@ -17,7 +17,7 @@ from jettison.demo.pipeline import plain_fares, raw_rides, shed_fares
 
 _JSON_ROWS_PER_FILE = 150_000
 _JSON_FILES_PER_BATCH = 4
-_NUMBERS_PER_FILE = 12_000_000
+_NUMBERS_PER_FILE = 6_000_000
 _BATCHES = 5
 
 
