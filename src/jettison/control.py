@@ -116,7 +116,7 @@ class Controller:
 
     Call `initial` when the query starts, `step` after every micro-batch, `planned` when a budget has become a plan,
     and `idle` when nothing arrives. The keep fraction always lies between `min_keep_fraction` and 1; when the
-    arrival rate falls below capacity, the budget is 1 again within three batches.
+    arrival rate falls below capacity, the budget is 1 again within three batches, or one more where plans act late.
 
     Examples
     --------
