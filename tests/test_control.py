@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import statistics
@@ -76,10 +77,37 @@ def test_three_times_the_load_is_held_steadily(name: str, seed: int) -> None:
         assert kept(batches) >= 0.8 * plant.capacity_rows_per_s(length_s) / (3 * CAPACITY)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cap_that_nobody_told_of_is_lived_with(seed: int) -> None:
+    plant = replace(PLANTS["cap"], seed=seed)
+    batches = overloaded(run(plant, row_cap=None))
+    assert row_latency_s(batches, 0.95) <= BOUND_S
+    assert kept(batches) > 0.85 * plant.best_keep_fraction(3 * CAPACITY, 1.3)
+
+
+def test_a_dead_band_spares_changes_of_the_plan() -> None:
+    def changes(dead_band: float) -> int:
+        shares = [batch.keep_fraction for batch in overloaded(run(PlantSettings(noise=0.04), dead_band=dead_band))]
+        return sum(before != after for before, after in itertools.pairwise(shares))
+
+    assert changes(0.1) < 0.5 * changes(0.0)
+
+
+def test_shedding_lasts_for_the_least_number_of_batches() -> None:
+    def shed(least: int) -> int:
+        trace = run(PlantSettings(noise=0.0), step_to(3.0, until_s=20.0), 60.0, min_shed_batches=least)
+        return sum(batch.keep_fraction < 1.0 for batch in trace)
+
+    assert shed(2) < 12 <= shed(12)
+
+
 def test_rows_under_way_are_not_taken_for_rows_that_a_cap_left_behind() -> None:
     """Shorter batches for a cap that is none would pay the fixed cost more often and keep less."""
     batches = overloaded(run(PLANTS["slow delivery"]))
-    assert statistics.fmean(batch.stats.duration_s for batch in batches) > 0.9 * 0.85 * BOUND_S / 2
+    assert (
+        statistics.fmean(batch.stats.duration_s for batch in batches)
+        > 0.9 * ControlSettings(BOUND_S).headroom * BOUND_S / 2
+    )
 
 
 @pytest.mark.parametrize("name", PLANTS)

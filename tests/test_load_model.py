@@ -191,14 +191,22 @@ def test_a_source_that_paused_before_the_trigger_is_no_backlog() -> None:
 def test_delivery_time_is_learned_and_proves_no_cap() -> None:
     """Rows are offered 0.4 s after they have arrived."""
     arrivals = Arrivals()
-    for n in range(10):
+    for n in range(40):
         arrivals.observe(batch(n, 100.0 + n, 1000, oldest=98.6 + n, newest=99.6 + n))
         assert arrivals.cap_for_next() == math.inf
     assert arrivals.delivery_s == pytest.approx(0.4, abs=0.02)
-    arrivals.observe(batch(10, 114.0, 1000, oldest=108.6, newest=109.6))
+    arrivals.observe(batch(40, 144.0, 1000, oldest=138.6, newest=139.6))
     assert arrivals.cap_for_next() == math.inf  # nothing was passed over at the trigger before
-    arrivals.observe(batch(11, 118.0, 1000, oldest=109.6, newest=110.6))
+    arrivals.observe(batch(41, 148.0, 1000, oldest=139.6, newest=140.6))
     assert arrivals.cap_for_next() == 1000.0
+
+
+def test_a_backlog_that_grows_slowly_is_not_learned_as_delivery_time() -> None:
+    arrivals = Arrivals()
+    for n in range(12):  # 1.2 s between triggers, rows of 0.9 s taken at each
+        arrivals.observe(batch(n, 100.0 + 1.2 * n, 1000, oldest=99.0 + 0.9 * n, newest=99.9 + 0.9 * n))
+    assert arrivals.cap_for_next() == 1000.0
+    assert arrivals.delivery_s < 0.6
 
 
 def test_a_silent_second_before_a_capped_batch_is_not_taken_for_the_end_of_the_load() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +54,11 @@ def test_functions_are_shown_with_their_costliest_keys():
 def test_a_snapshot_does_not_change():
     with pytest.raises(dataclasses.FrozenInstanceError):
         STATUS.batches = 9
+
+
+def test_the_line_in_the_readme_is_what_a_status_says():
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    shown = " ".join(re.search(r"```\n(shedding .*?)```", readme, flags=re.DOTALL)[1].split())
+    cause = "412,000 rows/s arrive, 131,000 rows/s can be processed within 3.0 s: keep 0.31"
+    status = Status("shedding", {"rows": 0.31}, 7, cause, 2.41, 3.0, 12, 4_200_113, 1_302_411, {})
+    assert shown == str(status)

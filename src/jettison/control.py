@@ -52,11 +52,11 @@ class ControlSettings:
     >>> ControlSettings(latency_bound_s=3.0, headroom=1.5)
     Traceback (most recent call last):
     ...
-    jettison.errors.InvalidSetting: `headroom` must lie in (0, 1], got 1.5. Hint: 0.85 leaves 15 % for noise.
+    jettison.errors.InvalidSetting: `headroom` must lie in (0, 1], got 1.5. Hint: 0.8 leaves 20 % for noise.
     """
 
     latency_bound_s: float
-    headroom: float = 0.85
+    headroom: float = 0.8
     min_keep_fraction: float = 0.01
     late_keep_fraction: float = 0.05
     trigger_interval_s: float = 0.0
@@ -67,7 +67,7 @@ class ControlSettings:
     def __post_init__(self) -> None:
         bound = self.latency_bound_s
         _require(math.isfinite(bound) and bound > 0, "`latency_bound_s` must be positive", bound, "give seconds")
-        hint = "0.85 leaves 15 % for noise"
+        hint = "0.8 leaves 20 % for noise"
         _require(0 < self.headroom <= 1, "`headroom` must lie in (0, 1]", self.headroom, hint)
         for name in ("min_keep_fraction", "late_keep_fraction"):
             value = getattr(self, name)
@@ -116,7 +116,7 @@ class Controller:
 
     Call `initial` when the query starts, `step` after every micro-batch, `planned` when a budget has become a plan,
     and `idle` when nothing arrives. The keep fraction always lies between `min_keep_fraction` and 1; when the
-    arrival rate falls below capacity, the budget is 1 again within three batches.
+    arrival rate falls below capacity, the budget is 1 again within three batches, or one more where plans act late.
 
     Examples
     --------
@@ -173,9 +173,12 @@ class Controller:
         them costs no timely answer; it does keep the first batch short. After a restart the last keep fraction holds.
         """
         self._model.expect_warm_up()
-        cause = "start: rows that are already late are thinned until a batch has been measured"
-        late = min(self._budget.keep_fraction, self.settings.late_keep_fraction)
-        self._budget = self._with_cause(self._budget.keep_fraction, late, cause)
+        keep = self._budget.keep_fraction
+        late = min(keep, self.settings.late_keep_fraction)
+        cause = "start: no batch has been measured yet"
+        if late < keep:
+            cause = "start: rows that are already late are thinned until a batch has been measured"
+        self._budget = self._with_cause(keep, late, cause)
         return self._budget
 
     def planned(self, version: int) -> None:
@@ -356,8 +359,10 @@ class Controller:
         return min(max(keep, self.settings.min_keep_fraction), 1.0)
 
     def _steadied(self, keep: float, ahead: _Ahead) -> float:
-        """The present keep fraction where the wanted one is near it and the bound is not at stake."""
+        """The present keep fraction where the wanted one is near it and the bound is not at stake, or shedding is new."""
         present = self._budget.keep_fraction
+        if keep >= 1.0 and self._batches_shed < self.settings.min_shed_batches:
+            return present
         if present >= 1.0 or abs(keep - present) > self.settings.dead_band * present:
             return keep
         in_time = ahead.wait_s + self._duration(ahead, present) <= _AT_STAKE * self._bound_s()

@@ -176,7 +176,7 @@ _RECENT_S = 1.0
 _STEP_SHOWN = 0.7  # of the rows that a step would add or spare within the last second, how many must show
 _CLOCK_SLACK_S = 0.1  # the source's clock and ours may differ by this much
 _DELIVERY_S = 0.25  # from a row's arrival until the source offers it, before anything is known; files fill up first
-_DELIVERY_SMOOTHING = 0.3  # per batch
+_DELIVERY_SMOOTHING = 0.1  # per batch: slower than the backlog of a source that is really capped grows
 _BACKLOG_S = 0.5  # a first batch whose newest row is older than this began on a backlog
 
 
@@ -238,8 +238,8 @@ class Arrivals:
         return float(min(caps)) if caps else math.inf
 
     def _left_rows_behind(self, stats: Stats) -> bool:
-        if self._given_cap is not None and stats.seen >= 0.95 * self._given_cap:
-            return True
+        if self._given_cap is not None:
+            return stats.seen >= 0.95 * self._given_cap
         if stats.oldest_arrival_s is None or stats.newest_arrival_s is None:
             return False
         behind_s = stats.started_s - stats.newest_arrival_s

@@ -1,10 +1,9 @@
 """The control loop of one running query: batch report in, plan out, everything on record.
 
-The loop has a fast path, run as soon as a batch is reported (expected statistics, controller, policy, publish), and
-a slow path on a thread of its own (exact row counts, ledger), so that a plan is never late because a count is.
-
-Whatever fails here, the query goes on and keeps every row: a failed step publishes a plan that keeps everything, and
-if even that fails the plan's lease runs out.
+It has a fast path, run as soon as a batch is reported (expected statistics, controller, policy, publish), and a slow
+path on a thread of its own (exact row counts, ledger), so that a plan is never late because a count is. Whatever fails
+here, the query goes on and keeps every row: a failed step publishes a plan that keeps everything, and if even that
+fails the plan's lease runs out.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from jettison.batch_report import BatchReport
 from jettison.control import Controller, ControlSettings
 from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
+from jettison.patience import Patience
 from jettison.plan import DropPlan
 from jettison.policies.base import (
     ContinuingPolicy,
@@ -112,6 +112,7 @@ class Pilot:
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
+        self._patience = Patience(publisher.lease_s)
         self._newest_us = -(2**63)
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
@@ -135,6 +136,7 @@ class Pilot:
     def batch(self, report: BatchReport) -> None:
         """Fast path: decide the next plan from a finished batch."""
         with self._lock:
+            self._patience.heard(report.duration_s)
             if report.input_rows and report.plan_version is None:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(lambda: self._publisher.publish(self.plan))
@@ -147,6 +149,7 @@ class Pilot:
     def idle(self, now_s: float) -> None:
         """The source has nothing: return to keeping everything."""
         with self._lock:
+            self._patience.heard()
             self._attempt(lambda: self._rest(now_s))
 
     def close(self, **facts: Any) -> None:
@@ -204,8 +207,7 @@ class Pilot:
         self.plan = plan
         self._plan_by_version[plan.version] = plan
         self.controller.planned(plan.version)
-        for old in sorted(self._plan_by_version)[:-64]:
-            del self._plan_by_version[old]
+        self._plan_by_version.pop(plan.version - 64, None)
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
@@ -326,15 +328,18 @@ class Pilot:
                 if isinstance(self._policy, LearnsFromPassRate) and in_force is not None:
                     self._policy.learn_pass_rate(stats, in_force)
             except Exception as error:
-                self.fault(
-                    "policy", f"{type(error).__name__}: {error}; nothing was learned from batch {stats.batch_id}"
-                )
+                nothing = f"nothing was learned from batch {stats.batch_id}"
+                self.fault("policy", f"{type(error).__name__}: {error}; {nothing}")
 
     def _renew_lease(self) -> None:
+        """Keep the plan alive between batches, but not that of a controller which no longer hears of its query."""
         while not self._stopped.wait(self._publisher.lease_s / 3):
             with self._lock:
                 try:
-                    self._publisher.publish(self.plan)
+                    if self.plan.keeps_everything or self._patience.lasts:
+                        self._publisher.publish(self.plan)
+                    elif not self.faults["silence"]:
+                        self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")
                 except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
                     self.fault("publish", f"the plan's lease was not renewed: {error}")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,3 +60,11 @@ def test_kept_fraction_is_weighted_by_rows_and_its_variation_is_not() -> None:
     run = run_with([1.0] * 60, kept=0.25)
     assert verdict.kept_fraction(run, PHASES) == pytest.approx(0.25)
     assert verdict.kept_fraction_variation(run, PHASES) == pytest.approx(0.0)
+
+
+def test_a_batch_without_a_count_on_record_says_nothing_of_the_share_kept() -> None:
+    run = run_with([1.0] * 60, kept=0.25)
+    run.batches[20] = replace(run.batches[20], kept_fraction=math.nan)
+    assert verdict.kept_fraction(run, PHASES) == pytest.approx(0.25)
+    assert verdict.kept_fraction_variation(run, PHASES) == pytest.approx(0.0)
+    assert verdict.batches_not_counted(run) == 1

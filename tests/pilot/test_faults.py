@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 from jettison.policies import UniformDrop
@@ -148,6 +149,23 @@ def test_a_plan_that_cannot_be_put_on_record_is_not_used(fly, monkeypatch):
     publisher.wait_for(before + 2)
     assert all(plan.points["rows"].keep_fraction != 0.25 for plan in publisher.plans if plan.points)
     assert all(plan.keeps_everything for plan in publisher.plans[before:])
+
+
+def test_a_plan_that_drops_is_not_renewed_once_nothing_is_heard_of_the_query(fly, monkeypatch):
+    publisher = FakePublisher(lease_s=0.03)
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    publisher.wait_for(len(publisher.plans) + 1)  # renewed while reports come
+    monkeypatch.setattr("jettison.patience.monotonic", lambda: time.monotonic() + 3600.0)
+    deadline = time.monotonic() + 10.0
+    while not pilot.faults["silence"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert pilot.faults["silence"] == 1
+    before = len(publisher.plans)
+    time.sleep(0.1)  # several renewals' worth
+    assert len(publisher.plans) == before
+    shed(pilot, 0.5, number=1)
+    assert publisher.plans[-1].points["rows"].keep_fraction == 0.5, "a report brings it back"
 
 
 def test_a_failing_renewal_is_a_fault_and_leaves_plan_and_controller_alone(fly):

@@ -7,10 +7,10 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 import jettison as jt
+from committed import committed_rows
 from driver_process import kill_when, start_driver
 
 FILES, ROWS_PER_FILE, SECONDS_PER_FILE = 9, 2_000, 10
@@ -70,7 +70,7 @@ def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str
 
     answers = Counter[tuple[datetime, str]]()
     vips, shed = 0, 0
-    for answer in pq.read_table(tmp_path / "out", columns=["window", "key", "rides", "vips"]).to_pylist():
+    for answer in committed_rows(tmp_path / "out"):
         answers[(answer["window"]["start"], answer["key"])] += 1
         vips += answer["vips"]
         shed += answer["rides"]["status"] != "exact"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 import jettison as jt
+from committed import committed_rows
 from driver_process import kill_when, start_driver
 from window_streams import START, dropped_windows, land_seconds
 
@@ -29,7 +28,7 @@ def test_kill_while_windows_are_dropped_changes_no_decision_and_no_answer(tmp_pa
 
     dropped = {5 * n for n in dropped_windows(ledger.records("plan"))}  # fails where a decision has changed
     assert {5 * n for n in before} <= dropped
-    answers = [(int(a["window"]["start"].timestamp()), a["n"]) for a in pq.read_table(tmp_path / "out").to_pylist()]
+    answers = [(int(a["window"]["start"].timestamp()), a["n"]) for a in committed_rows(tmp_path / "out")]
     starts = [start for start, _ in answers]
     assert len(starts) == len(set(starts)), "an answer is there twice"
     assert {n for start, n in answers if start >= START} == {10 * ROWS_PER_SECOND}

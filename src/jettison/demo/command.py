@@ -59,6 +59,7 @@ def run_demo(
             shed=verdict.latency(shed, phases),
             kept_fraction=verdict.kept_fraction(shed, phases),
             kept_fraction_variation=verdict.kept_fraction_variation(shed, phases),
+            batches_not_counted=verdict.batches_not_counted(shed),
             answers=verdict.answers(spark, shed, folder / "shed" / "out"),
         )
         report.picture((plain, shed), phases, bound_s, picture_path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,15 @@ from jettison.spark.listener import report_of
 # Often enough to look alive, seldom enough not to take part in the experiment.
 _POLL_S = 0.5
 _SAMPLES_PER_BATCH = 200
+_FEED_END_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch: the rows `first` to `last - 1` of the feed, committed at `committed_s`."""
+    """One micro-batch: the rows `first` to `last - 1` of the feed, committed at `committed_s`.
+
+    `kept_fraction` is not a number where the ledger has no exact count of the batch.
+    """
 
     batch_id: int
     started_s: float
@@ -48,7 +53,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Run:
-    """What one run did. Times are seconds since the epoch."""
+    """What one run did. Times are seconds since the epoch; `feed_late_s` is the longest that a file landed late."""
 
     name: str
     started_s: float
@@ -56,6 +61,7 @@ class Run:
     batches: list[Batch] = field(default_factory=list)
     landing: Landing | None = None
     landed: int = 0
+    feed_late_s: float = 0.0
     ledger: jt.Ledger | None = None
 
 
@@ -118,6 +124,7 @@ def _run(
                 time.sleep(_POLL_S)
                 watch(meter.moment(*glance()))
             run.landed = feed.landed_rows()
+            run.feed_late_s = feed.wait(_FEED_END_S).worst_late_s
         run.ended_s = time.time()
         run.batches = _batches(query.recentProgress)
     finally:
@@ -193,10 +200,6 @@ def _batches(progress: Sequence[StreamingQueryProgress]) -> list[Batch]:
 def _with_kept_fractions(run: Run) -> None:
     """Read from the ledger what each batch kept."""
     assert run.ledger is not None
-    kept = {
-        record["batch_id"]: record["points"]["rides"]["kept"] / max(record["points"]["rides"]["seen"], 1)
-        for record in run.ledger.records("batch")
-    }
-    run.batches = [
-        Batch(b.batch_id, b.started_s, b.committed_s, b.first, b.last, kept.get(b.batch_id, 1.0)) for b in run.batches
-    ]
+    points = {record["batch_id"]: record["points"]["rides"] for record in run.ledger.records("batch")}
+    kept = {batch_id: point["kept"] / max(point["seen"], 1) for batch_id, point in points.items() if point["exact"]}
+    run.batches = [replace(batch, kept_fraction=kept.get(batch.batch_id, math.nan)) for batch in run.batches]

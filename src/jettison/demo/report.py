@@ -33,6 +33,7 @@ def to_document(
     shed: Latency,
     kept_fraction: float,
     kept_fraction_variation: float,
+    batches_not_counted: int,
     answers: Answers,
 ) -> dict[str, Any]:
     """All results as one JSON-safe document; its keys are part of the command's promise."""
@@ -46,6 +47,7 @@ def to_document(
             "kept_fraction": kept_fraction,
             "ideal_kept_fraction": min(1.0, 1.0 / overload),
             "kept_fraction_variation": kept_fraction_variation,
+            "batches_not_counted": batches_not_counted,
             **asdict(answers),
         },
     }
@@ -67,7 +69,10 @@ def summary(document: dict[str, Any], console: Console) -> None:
     )
     table.add_row("row latency, worst", f"{plain['latency_worst_s']:.1f} s", f"{shed['latency_worst_s']:.1f} s")
     table.add_row("latency grows by", *(f"{r['latency_growth_s_per_s']:+.2f} s per s" for r in (plain, shed)))
-    table.add_row("rows without an answer at the end", *(f"{r['unanswered_rows']:,}" for r in (plain, shed)))
+    table.add_row(
+        "rows of the overload without an answer at the end", *(f"{r['unanswered_rows']:,}" for r in (plain, shed))
+    )
+    table.add_row("arrivals: files landed late by at most", *(f"{r['feed_late_s']:.2f} s" for r in (plain, shed)))
     table.add_row("rows kept", "", f"{shed['kept_fraction']:.1%} (at best {shed['ideal_kept_fraction']:.1%})")
     table.add_row("mean relative error of an answer", "", _percent(shed["mean_relative_error"], 2))
     table.add_row(
@@ -124,4 +129,5 @@ def _latency_fields(latency: Latency) -> dict[str, Any]:
         "latency_worst_s": latency.worst_s,
         "latency_growth_s_per_s": latency.growth_s_per_s,
         "unanswered_rows": latency.unanswered_rows,
+        "feed_late_s": latency.feed_late_s,
     }

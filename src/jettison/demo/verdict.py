@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ class Latency:
     """Row latency in the overload phase after the first batches; of rows still waiting at the end, their wait so far.
 
     `growth_s_per_s` is how fast the age of the oldest row without an answer grows: 0 where the query keeps up.
+    `feed_late_s` is the longest that a file of the feed landed after it was due: what the overload really was.
     """
 
     p50_s: float
@@ -34,6 +36,7 @@ class Latency:
     worst_s: float
     growth_s_per_s: float
     unanswered_rows: int
+    feed_late_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ def latency(run: Run, phases: Sequence[Phase]) -> Latency:
         # Over all of the overload: a query that falls behind has few batches, each longer than the one before.
         growth_s_per_s=_growth(run, overload_batches(run, phases, after=0)),
         unanswered_rows=int(weight[waits].sum()),
+        feed_late_s=run.feed_late_s,
     )
 
 
@@ -112,16 +116,25 @@ def _growth(run: Run, batches: Sequence[Batch]) -> float:
 
 
 def kept_fraction(run: Run, phases: Sequence[Phase]) -> float:
-    """Share of the rows kept under overload, after the first batches."""
-    batches = overload_batches(run, phases)
+    """Share of the rows kept under overload, after the first batches; over batches whose count is on record."""
+    batches = _counted(overload_batches(run, phases))
     seen = sum(batch.last - batch.first for batch in batches)
     return sum(batch.kept_fraction * (batch.last - batch.first) for batch in batches) / max(seen, 1)
 
 
 def kept_fraction_variation(run: Run, phases: Sequence[Phase]) -> float:
     """Standard deviation of the batches' kept fractions over their mean, in the steady part of the overload."""
-    shares = np.array([batch.kept_fraction for batch in overload_batches(run, phases)])
+    shares = np.array([batch.kept_fraction for batch in _counted(overload_batches(run, phases))])
     return float(shares.std() / shares.mean()) if len(shares) else 0.0
+
+
+def batches_not_counted(run: Run) -> int:
+    """Batches of which the ledger has no exact count: they say nothing of the share kept."""
+    return len(run.batches) - len(_counted(run.batches))
+
+
+def _counted(batches: Sequence[Batch]) -> list[Batch]:
+    return [batch for batch in batches if not math.isnan(batch.kept_fraction)]
 
 
 def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
@@ -131,7 +144,8 @@ def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
     truth = run.landing.truth(window_s=WINDOW_S, rows=run.landed).answers
     delivered = {(row.start, row.zone): row.fare for row in rows}
     windows = {start for start, _ in delivered}
-    missing = [key for key in truth if key[0] in windows and key not in delivered]
+    newest = max(windows, default=-math.inf)  # windows close in order: all up to this one must be there
+    missing = [key for key in truth if key[0] <= newest and key not in delivered]
     shed = {key: fare for key, fare in delivered.items() if fare.status != "exact"}
     errors = [abs(fare.value / truth[key].fare_mean - 1.0) for key, fare in shed.items()]
     held = [fare.lower <= truth[key].fare_mean <= fare.upper for key, fare in shed.items()]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -33,7 +32,6 @@ from jettison.storage import Folder
 
 Accounting = Literal["auto", "metrics", "observe"]
 Found = TypeVar("Found")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Shedder:
@@ -237,7 +235,7 @@ class Shedder:
         pilot = Pilot(
             tuple(self._points),
             self.policy,
-            self._settings,
+            self._control(),
             self._channel,
             self._folder,
             ledger,
@@ -293,6 +291,12 @@ class Shedder:
             raise InvalidSetting(explain(expected, "none", hint=hint))
         return self._pilot
 
+    def _control(self) -> ControlSettings:
+        """The settings, without the thinning of late rows where no drop point knows when its rows arrived."""
+        if any(point.arrival for point in self._points.values()):
+            return self._settings
+        return replace(self._settings, late_keep_fraction=1.0)
+
     def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
         assert self._spark is not None
         streams = self._spark.streams
@@ -319,13 +323,7 @@ class Shedder:
     def _new_name(self, name: str | None) -> str:
         if name is None:
             return "rows" if not self._points else f"rows{len(self._points) + 1}"
-        if not _NAME.fullmatch(name):
-            expected, hint = "`name` must be letters, digits and underscores", "put an underscore in place of the rest"
-            raise InvalidSetting(explain(expected, repr(name), hint=hint))
-        if name in self._points:
-            expected, hint = "each drop point needs a `name` of its own", "leave it out to have them numbered"
-            raise InvalidSetting(explain(expected, f"{name!r} twice", hint=hint))
-        return name
+        return validate.new_name(name, self._points)
 
     def _connect(self, spark: SparkSession) -> None:
         """Make sure that the plan file exists and that Spark sees what this process writes."""
@@ -356,17 +354,13 @@ class Shedder:
 
     def _refuse_partial_windows(self) -> None:
         for name, (mechanism, _) in self._plans.items():
-            if isinstance(mechanism, WindowMechanism):
-                for branch in mechanism.fan.branches:
-                    if (name, branch.name) not in self._delivered:
-                        raise InvalidSetting(
-                            explain(
-                                "with WindowDrop the answers must go through `shedder.deliver(...)`",
-                                f"none that did for {branch.name!r}",
-                                where=f"drop point {name!r}",
-                                hint="windows that were dropped in part would come out wrong",
-                            )
-                        )
+            branches = mechanism.fan.branches if isinstance(mechanism, WindowMechanism) else ()
+            for branch in branches:
+                if (name, branch.name) not in self._delivered:
+                    expected = "with WindowDrop the answers must go through `shedder.deliver(...)`"
+                    got, where = f"none that did for {branch.name!r}", f"drop point {name!r}"
+                    hint = "windows that were dropped in part would come out wrong"
+                    raise InvalidSetting(explain(expected, got, where=where, hint=hint))
 
     def _refuse_impossible_bound(self) -> None:
         # Only what was measured in this session: what else a trigger costs is not known before one has run.

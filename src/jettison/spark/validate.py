@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -10,6 +11,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, MapType, TimestampNTZType, TimestampType
 
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, did_you_mean, explain
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def new_name(name: str, taken: Collection[str]) -> str:
+    """Name of a drop point that does not exist yet."""
+    if not _NAME.fullmatch(name):
+        expected, hint = "`name` must be letters, digits and underscores", "put an underscore in place of the rest"
+        raise InvalidSetting(explain(expected, repr(name), hint=hint))
+    if name in taken:
+        expected, hint = "each drop point needs a `name` of its own", "leave it out to have them numbered"
+        raise InvalidSetting(explain(expected, f"{name!r} twice", hint=hint))
+    return name
 
 
 def streaming(rows: object, *, where: str) -> None:
