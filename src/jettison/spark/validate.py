@@ -12,7 +12,6 @@ from pyspark.sql.types import BooleanType, DataType, MapType, TimestampNTZType, 
 
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, did_you_mean, explain
 
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
