@@ -1,0 +1,82 @@
+"""The demo from end to end over made-up runs: what it measures, shows and writes. Starts no Spark."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from demo_runs import run_with
+from jettison.demo import command
+from jettison.demo.experiment import Moment, Run
+from jettison.demo.schedule import Phase
+from jettison.demo.verdict import Answers
+
+ANSWERS = Answers(
+    windows=5, answers=120, exact_answers=60, mean_relative_error=0.02, bounds_coverage=0.95, groups_missing=1
+)
+# The phases of the made-up runs: 0.5, 3 and 0.5 times this capacity for so many seconds.
+CAPACITY, SECONDS = 200.0, (10.0, 30.0, 10.0)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Everything that would start Spark is made up; returns what the parts were told."""
+    told: dict[str, Any] = {}
+
+    @contextmanager
+    def session(name: str) -> Iterator[None]:
+        yield
+
+    def capacity(spark: None, folder: Path, *, batch_s: float, overload: float) -> float:
+        told.update(batch_s=batch_s, overload=overload)
+        return CAPACITY
+
+    def plain(spark: None, folder: Path, phases: Sequence[Phase], watch: Any) -> Run:
+        told["plain"] = list(phases)
+        watch(Moment("plain", 1.0, 50.0, 100.0, 1.0, 77.0))
+        return run_with([1.0] * 10 + [3.0, 9.0, 27.0], name="plain", kept=1.0)
+
+    def shed(spark: None, folder: Path, phases: Sequence[Phase], bound_s: float, watch: Any) -> Run:
+        told.update(shed=list(phases), bound_s=bound_s)
+        return run_with([1.0] * 60, name="shed", kept=0.3)
+
+    monkeypatch.setattr(command, "local_session", session)
+    monkeypatch.setattr(command, "measure_capacity", capacity)
+    monkeypatch.setattr(command, "run_plain", plain)
+    monkeypatch.setattr(command, "run_shed", shed)
+    monkeypatch.setattr(command.verdict, "answers", lambda spark, run, output: ANSWERS)
+    return told
+
+
+def test_both_runs_get_the_same_arrivals_and_everything_is_written(told: dict[str, Any], tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=140)
+    document = command.run_demo(
+        console, bound_s=4.0, seconds=SECONDS, json_path=tmp_path / "out.json", picture_path=tmp_path / "demo.png"
+    )
+    assert told["plain"] == told["shed"] == [Phase(10.0, 100.0), Phase(30.0, 600.0), Phase(10.0, 100.0)]
+    assert (told["bound_s"], told["overload"]) == (4.0, 3.0)
+    assert 1.0 < told["batch_s"] < 2.0, "a row waits for one batch and is processed in the next"
+    assert json.loads((tmp_path / "out.json").read_text()) == document
+    assert (tmp_path / "demo.png").stat().st_size > 0
+    shed = document["shed"]
+    assert (shed["kept_fraction"], shed["groups_missing"]) == (pytest.approx(0.3), 1)
+    assert shed["latency_p95_s"] < 4.0 < document["plain"]["latency_p95_s"]
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Capacity: 200 rides/s" in text
+    assert "latency  77.0 s (bound 4 s) OVER" in text
+    assert "The latency bound of 4 s was held" in text
+    assert f"Figures: {tmp_path / 'out.json'}." in text.replace("\n", "")
+
+
+def test_without_json_only_the_picture_is_written(told: dict[str, Any], tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=140)
+    command.run_demo(console, bound_s=4.0, seconds=SECONDS, picture_path=tmp_path / "demo.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]
+    assert "Figures" not in console.file.getvalue()  # type: ignore[attr-defined]

@@ -1,0 +1,132 @@
+"""The command line: refusals are one sentence and exit code 2, before Java or Spark is asked for anything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jettison import cli, java
+from jettison.demo import defaults
+from jettison.errors import Unsupported
+
+COMMANDS = ("demo", "bench", "reproduce", "plan", "run", "top")
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run `jettison ARGUMENTS` as a process would, expect exit code 2, and return what it said."""
+
+    def asked() -> None:
+        raise AssertionError("Java was looked for before the arguments were checked")
+
+    monkeypatch.setattr(java, "require_java", asked)
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["jettison", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize("seconds", ["12,42", "12,42,12,1", "12;42;12", "", "1,0,1", "1,-2,1", "1,nan,1", "1,inf,1"])
+def test_phases_that_are_not_three_positive_numbers(refused: Callable[..., str], seconds: str) -> None:
+    said = refused("demo", "--seconds", seconds)
+    assert said == f"jettison: --seconds must be three positive numbers, got {seconds!r}. Hint: write 12,42,12.\n"
+
+
+@pytest.mark.parametrize("latency", ["0", "-3", "nan", "inf"])
+def test_a_bound_that_is_no_duration(refused: Callable[..., str], latency: str) -> None:
+    assert "`--latency` must be a positive duration, got" in refused("demo", "--latency", latency)
+
+
+@pytest.mark.parametrize("arguments", [("demo", "--json"), ("demo", "--picture"), ("bench", "--json")])
+def test_a_file_in_a_folder_that_is_not_there(refused: Callable[..., str], tmp_path: Path, arguments: Any) -> None:
+    said = refused(*arguments, str(tmp_path / "nowhere" / "out"))
+    assert f"{arguments[1]} must name a file in a folder that exists" in said
+    assert f"mkdir -p {tmp_path / 'nowhere'}" in said
+    assert "Traceback" not in said
+
+
+def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str]) -> None:
+    assert "did you mean 'idle-json'?" in refused("bench", "idle-jsn")
+    assert "did you mean 'aurora'?" in refused("reproduce", "auroa")
+
+
+def test_a_benchmark_without_repetitions(refused: Callable[..., str]) -> None:
+    assert "--repetitions must be at least 1, got 0" in refused("bench", "controller", "--repetitions", "0")
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_pipeline_file_that_is_not_there(refused: Callable[..., str], tmp_path: Path, command: str) -> None:
+    assert "a pipeline file in YAML or JSON, got" in refused(command, str(tmp_path / "none.yaml"))
+
+
+def test_looking_again_after_no_time_at_all(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "`--follow` must be a positive duration" in refused("top", str(tmp_path), "--follow", "0")
+
+
+@pytest.mark.parametrize("arguments", [("demo", "--latency", "soon"), ("bench", "--fast"), ("dance",)])
+def test_what_the_command_line_itself_does_not_know(refused: Callable[..., str], arguments: Any) -> None:
+    assert "Usage: " in refused(*arguments)
+
+
+def test_a_missing_java_is_one_sentence_too(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def none() -> None:
+        raise Unsupported("Jettison needs Java 17 or newer, found none on PATH.")
+
+    monkeypatch.setattr(java, "require_java", none)
+    monkeypatch.setattr(sys, "argv", ["jettison", "demo"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "jettison: Jettison needs Java 17 or newer, found none on PATH.\n"
+
+
+def test_an_error_that_nobody_raised_on_purpose_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
+
+
+def test_the_demo_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from jettison.demo import command
+
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(java, "require_java", lambda: None)
+    monkeypatch.setattr(command, "run_demo", lambda console, **how: told.update(how))
+    where = ["--json", str(tmp_path / "a.json"), "--picture", str(tmp_path / "a.png")]
+    assert CliRunner().invoke(cli.app, ["demo", "--latency", "4", "--seconds", "1, 2.5,3", *where]).exit_code == 0
+    assert told == {
+        "bound_s": 4.0,
+        "seconds": [1.0, 2.5, 3.0],
+        "json_path": tmp_path / "a.json",
+        "picture_path": tmp_path / "a.png",
+    }
+    assert CliRunner().invoke(cli.app, ["demo"]).exit_code == 0
+    assert (told["bound_s"], tuple(told["seconds"])) == (defaults.BOUND_S, defaults.SECONDS)
+
+
+def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jettison.bench import command
+
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how))
+    assert CliRunner().invoke(cli.app, ["bench", "sharing", "--repetitions", "3"]).exit_code == 0
+    assert told == {"name": "sharing", "repetitions": 3, "json_path": None}
+
+
+def test_help_names_every_command() -> None:
+    said = CliRunner().invoke(cli.app, ["--help"])
+    assert said.exit_code == 0
+    assert [command for command in COMMANDS if command not in said.output] == []
