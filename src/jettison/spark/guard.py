@@ -35,7 +35,7 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     """
     seen = rows if point.observed else _marked_seen(rows, point)
     seen = seen.withColumn(PLAN, computed_once(plan))
-    helpers = mechanism.helpers(seen, F.col(PLAN))
+    helpers = mechanism.helpers(seen, point, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE])
     for columns in helpers:
