@@ -125,6 +125,8 @@ def test_the_plan_is_native_and_joins_nothing(spark, tmp_path):
     assert "Python" not in text.getvalue()
     assert "Join" not in text.getvalue()
     assert "Exchange" not in text.getvalue()
+    # A stream gives `rand` a new seed in every micro-batch, and compiles all code around it anew.
+    assert "rand(" not in text.getvalue()
 
 
 @pytest.mark.parametrize(

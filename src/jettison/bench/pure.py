@@ -68,13 +68,13 @@ def _scenarios() -> Iterator[Result]:
             continue
         pid = baseline[one.scenario]
         yield Result(
-            f"{one.scenario}: p95 latency over the bound, against PID",
-            value=one.p95_latency_s,
+            f"{one.scenario}: p95 latency of the worst seed over the bound, against PID",
+            value=one.worst_p95_latency_s,
             unit="s",
-            baseline=pid.p95_latency_s,
-            ratio=one.p95_latency_s / scenarios.LATENCY_BOUND_S,
+            baseline=pid.worst_p95_latency_s,
+            ratio=one.worst_p95_latency_s / scenarios.LATENCY_BOUND_S,
             at_most=1.0,
-            config={"pid_over_bound": pid.p95_latency_s / scenarios.LATENCY_BOUND_S},
+            config={"mean_s": one.p95_latency_s, "pid_mean_s": pid.p95_latency_s},
         )
         yield Result(
             f"{one.scenario}: variation of the kept share, against PID",

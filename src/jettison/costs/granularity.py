@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-OVERHEAD_SHARE = 0.015
+OVERHEAD_SHARE = 0.01
 """What slices may add to the work: the calls of the function, and our own slicing, timing and joining for each."""
 PROBES, SMALLER, LARGER = 3, 8, 4
 """Slices in a row that are taken at another size, and by what they are smaller; larger where slices have few rows."""
@@ -49,7 +49,7 @@ class _Group:
 
 @dataclass(slots=True)
 class Granularity:
-    """Chooses the rows of a slice so that what a slice costs beyond its rows stays below 1.5 % of the work in it.
+    """Chooses the rows of a slice so that what a slice costs beyond its rows stays below 1 % of the work in it.
 
     That is the price of a call, which is learned, and our own part, which is measured. The price is learned by
     comparing, among rows that were estimated together: the same work takes longer in small slices than in large ones,
@@ -68,7 +68,7 @@ class Granularity:
     ...     rows = granularity.next_rows(100_000)
     ...     granularity.learn(rows, time_s=0.001 + rows * 1e-5, estimated_s=rows * 1e-5)
     >>> granularity.rows
-    8192
+    16384
     >>> for _ in range(2000):  # a call costs 5 microseconds, a row 1 ms
     ...     rows = granularity.next_rows(100_000)
     ...     granularity.learn(rows, time_s=5e-6 + rows * 0.001, estimated_s=rows * 0.001)

@@ -96,6 +96,11 @@ _MIXED_LAG = PlantSettings(lag_batches=(1, 2))
 SCENARIOS: Sequence[Scenario] = (
     Scenario("constant 3x", _during(*_OVERLOAD, 3.0, 0.5)),
     Scenario("constant 3x, plans one or two batches late", _during(*_OVERLOAD, 3.0, 0.5), _MIXED_LAG),
+    Scenario(
+        "constant 3x, rows in files and 0.25 s under way",
+        _during(*_OVERLOAD, 3.0, 0.5),
+        PlantSettings(lump_s=0.2, delivery_s=0.25),
+    ),
     Scenario("rate step x10", _during(*_OVERLOAD, 5.0, 0.5)),
     Scenario("cost jump x2", lambda _: 0.8, PlantSettings(cost_factor=_during(*_OVERLOAD, 2.0, 1.0))),
     Scenario("source stops", _stopping, overload_s=(20.0, 50.0)),

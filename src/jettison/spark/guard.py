@@ -51,7 +51,7 @@ def _with_helpers(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan:
     """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
     seen = rows if point.observed else _marked_seen(rows, point)
     seen = seen.withColumn(PLAN, computed_once(plan))
-    helpers = mechanism.helpers(seen, F.col(PLAN))
+    helpers = mechanism.helpers(seen, point, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE], where=point.place)
     for columns in helpers:

@@ -38,10 +38,12 @@ class Mechanism(ABC):
     def plan_fields(self, setting: Column, now_us: Column) -> Mapping[str, Column]:
         """What the decision needs, computed from the setting and the batch's time in microseconds."""
 
-    def helpers(self, rows: DataFrame, plan: Column) -> Sequence[Mapping[str, Column]]:
+    def helpers(self, rows: DataFrame, point: DropPoint, plan: Column) -> Sequence[Mapping[str, Column]]:
         """Columns that are computed first, each once a row, because the decision uses them several times.
 
-        They come step by step: a step may use the columns of those before it. They are dropped again.
+        They come step by step: a step may use the columns of those before it. They are dropped again. Chance comes from
+        hashes and not from `rand`: Spark gives that a new seed in every micro-batch and writes it into the code that it
+        generates, which is then compiled anew in every micro-batch and begins as slow as in the first.
         """
         return ()
 

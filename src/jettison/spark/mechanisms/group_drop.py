@@ -87,14 +87,14 @@ class GroupMechanism(Mechanism):
             "table": let(named, lambda entries: _table(entries, setting, panes)),
         }
 
-    def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
+    def helpers(self, rows: DataFrame, point: DropPoint, plan: Column) -> list[dict[str, Column]]:
         """Pane and key of the row, and from them its slot.
 
         The table and its arrays too: to get one out of the plan makes a new object each time.
         """
         table = F.col(_TABLE)
         # While everything is kept, only a sample is looked at: it tells which groups to thin when the need arises.
-        look = ~table["everything"] | (F.rand() < IDLE_SAMPLE)
+        look = ~table["everything"] | (identity_hash(rows, point) <= threshold(F.lit(IDLE_SAMPLE)))
         time, pane = F.when(look, F.unix_micros(F.expr(self._time))), floor_divided(F.col(_TIME), self._pane_us)
         group = F.xxhash64(*[F.expr(text) for text in self._groups])
         key = F.when(F.col(_PANE).isNotNull(), _key(group, F.col(_PANE)))

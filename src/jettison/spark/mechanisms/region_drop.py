@@ -89,7 +89,7 @@ class RegionMechanism(Mechanism):
             **{f"stride{axis}": zoom.stride.cast("bigint") for axis, zoom in enumerate(zooms)},
         }
 
-    def helpers(self, rows: DataFrame, plan: Column) -> list[dict[str, Column]]:
+    def helpers(self, rows: DataFrame, point: DropPoint, plan: Column) -> list[dict[str, Column]]:
         """Codes of the row, their distances from the first cut, the entries of their buckets, and the cell.
 
         A row outside the domain has no distances, and lies in the first cell.
