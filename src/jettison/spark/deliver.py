@@ -35,7 +35,7 @@ def delivered(answers: DataFrame, window: str, place: int, mechanism: WindowMech
 
 
 def _check(answers: DataFrame, window: str) -> None:
-    present(answers, window, "window")
+    present(answers, window, "window", where="`deliver`")
     field = answers.schema[window]
     if _SESSION_MARK in field.metadata:
         raise Unsupported(
