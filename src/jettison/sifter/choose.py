@@ -17,7 +17,7 @@ from jettison.sifter.space import Floats
 
 # The one that is best most often, and the standard errors by which another must lead to be chosen.
 _PREFERRED: Partitioning = "qdpart"
-_STANDARD_ERRORS = 1.5
+_STANDARD_ERRORS = 2.5
 # With fewer rows for each region their spread says nothing.
 _ROWS_PER_REGION = 2
 # A query is worth judging by if it gets rows from a stream this many times as long as the sample.
