@@ -89,7 +89,7 @@ def candidates(
             explain(f"`partitioning` must be one of {known}", repr(partitioning), hint='"auto" compares them')
         )
     built = [build(queries, sample, partitioning=one, regions=regions) for one in wanted]
-    # Where one of them has room for no rows there are hardly any: the others only lack a cut there.
+    # The lowest density that any of them finds: the others may lack a cut between the query and the rows around it.
     fewest = np.min([one.statistics.wanted for one in built], axis=0)
     unseen = sample.unseen * -np.expm1(-_HORIZON * len(sample.codes) * fewest)
     return tuple(Candidate.of(one, sample, unseen) for one in built)
