@@ -7,7 +7,7 @@ import pytest
 
 from jettison.sifter import consolidate as module
 from jettison.sifter.build import PARTITIONINGS, Sample, build, partition_by
-from jettison.sifter.consolidate import consolidate, expected_completeness, frequencies
+from jettison.sifter.consolidate import consolidate, expected_completeness, frequencies, shared_by_volume
 from jettison.sifter.grid import uniform_grid
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.space import Attribute, Space
@@ -86,3 +86,14 @@ def test_rows_outside_the_domain_have_a_share_but_no_region():
     queries = random_queries(np.random.default_rng(0), LINE, 5)
     built = build(queries, Sample.of(queries, [[1.0], [3.0], [9.0], [np.nan]]), partitioning="grid", regions=4)
     assert built.statistics.frequency.tolist() == [0.25, 0.25, 0.0, 0.0]
+
+
+def test_by_volume_a_query_falls_to_regions_as_its_boxes_lie_in_them_whatever_the_rows():
+    quarters = uniform_grid(LINE, 4)
+    # One query across a cut, one of two boxes, one inside a region.
+    queries = RangeQueries.from_boxes(
+        LINE, [[1.5], [0.0], [5.0], [6.5]], [[3.5], [1.0], [6.0], [7.0]], owner=[0, 1, 1, 2]
+    )
+    np.testing.assert_allclose(
+        shared_by_volume(queries, quarters, np.array([4.0, 2.0, 3.0])), [1.0 + 1.0, 3.0, 1.0, 3.0], rtol=1e-6
+    )

@@ -17,7 +17,7 @@ from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import RegionDrop
 from jettison.sifter import codec
 from jettison.sifter.build import Built, Sample
-from jettison.sifter.choose import Candidate, best, candidate, candidates
+from jettison.sifter.choose import Candidate, best, candidates
 from jettison.sifter.configure import check_fairness
 from jettison.sifter.consolidate import frequencies
 from jettison.sifter.following import NewestRows, PassRate, share_passing
@@ -227,8 +227,7 @@ class Sifter:
         regions, room = fitting.built.partition.regions, _PLAN_BYTES / self._drop_points
         while not _fits(raster := Raster.of(fitting.built.partition), fitting.built.partition.regions, room):
             regions = max(regions * 3 // 4, 1)
-            kind = fitting.built.partitioning
-            fitting = candidate(self.queries, sample, partitioning=kind, regions=regions)
+            fitting = fitting.rebuilt(sample, regions)
         assert raster is not None
         return fitting, raster
 

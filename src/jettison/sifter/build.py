@@ -17,7 +17,7 @@ from jettison.sifter.partition import Partition
 from jettison.sifter.qdpart import qdpart
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.region_filter import Outside, RegionFilter
-from jettison.sifter.space import Codes
+from jettison.sifter.space import Codes, Floats
 
 Partitioning = Literal["grid", "data", "query", "qdpart"]
 PARTITIONINGS: tuple[Partitioning, ...] = get_args(Partitioning)
@@ -33,16 +33,28 @@ class Sample:
         Codes of the rows.
     hits
         Number of queries that each row satisfies.
+    worth, unseen
+        What is lost with each row, and what is lost with the rest of each query, of which no row was sampled: the
+        QoS at stake in a query is shared alike by its sampled rows and one more, wherever in the query that may lie.
     """
 
     codes: Codes
     hits: NDArray[np.int64]
+    worth: Floats
+    unseen: Floats
 
     @classmethod
     def of(cls, queries: RangeQueries, points: ArrayLike) -> Sample:
         """The sampled `points`, shape (rows, attributes)."""
         given = np.asarray(points, dtype=np.float64).reshape(-1, queries.space.dimensions)
-        return cls(queries.space.codes(given), queries.hits(given))
+        sharing, hits, worth = np.ones(len(queries)), np.zeros(len(given), dtype=np.int64), np.zeros(len(given))
+        for query, _ in queries.matching_blocks(given):
+            sharing += np.bincount(query, minlength=len(queries))
+        unseen = queries.weights * queries.slopes / sharing
+        for query, row in queries.matching_blocks(given):
+            hits += np.bincount(row, minlength=len(given))
+            worth += np.bincount(row, weights=unseen[query], minlength=len(given))
+        return cls(queries.space.codes(given), hits, worth, unseen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jettison.sifter.partition import Partition
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import Codes, Floats
+from jettison.sifter.space import CELLS, Codes, Floats
 
 _PAIRS_AT_ONCE = 200_000
 # A box thinner than this share of a region counts as this thick: `x = 5` has no volume, but rows can match it.
@@ -30,12 +30,15 @@ class RegionStatistics:
         Whether any query meets the region.
     constant
         The part of the overall QoS that no threshold changes: queries that no sampled row reaches among it.
+    wanted
+        Share of the rows that each query is expected to match.
     """
 
     qos: Floats
     frequency: Floats
     has_queries: NDArray[np.bool_]
     constant: float
+    wanted: Floats
 
     def overall(self, drop: Floats) -> float:
         """Overall QoS that the model expects under given thresholds, eq. 9."""
@@ -59,25 +62,45 @@ def consolidate(queries: RangeQueries, partition: Partition, frequency: Floats) 
     Departure from [1]_: eq. 8 puts completeness, with its factor (1 - d), into the region QoS, which then stands for
     itself in eq. 9; here the region QoS does not contain the threshold.
     """
+    matters = queries.weights * queries.slopes
+    qos, has_queries, wanted = _shared_out(queries, partition, frequency, matters)
+    constant = float(queries.weights.sum() - matters.sum()) + float(matters[wanted <= 0.0].sum())
+    return RegionStatistics(qos, frequency, has_queries, constant, wanted)
+
+
+def shared_by_volume(queries: RangeQueries, partition: Partition, value: Floats) -> Floats:
+    """What falls to each region of `value`, one number for each query, if rows are spread evenly within each query.
+
+    That is about right for queries so small that the density of rows hardly changes inside them, wherever cuts lie.
+    """
+    starts, ends = _region_positions(partition)
+    volume = np.prod((ends - starts) / CELLS, axis=0)
+    return _shared_out(queries, partition, volume, value)[0]
+
+
+def _shared_out(
+    queries: RangeQueries, partition: Partition, rows_of_region: Floats, value: Floats
+) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """Share the value of each query out to regions, by its rows in them: per region the sum, and whether it is met.
+
+    Last, per query, its rows in all regions; without any, its value falls to no region.
+    """
     starts, ends = _region_positions(partition)
     low, high = queries.space.positions(queries.low), queries.space.positions(queries.high)
     cells = queries.space.codes(queries.low)
-    matters = queries.weights * queries.slopes
     per_row = np.zeros(partition.regions)
     has_queries = np.zeros(partition.regions, dtype=bool)
-    constant = float(queries.weights.sum() - matters.sum())
-    reached = np.zeros(len(queries), dtype=bool)
+    wanted = np.zeros(len(queries))
     for first, stop, query, count in _blocks(queries, partition.regions):
         share = _overlap(low[first:stop], high[first:stop], cells[first:stop], starts, ends)
         has_queries |= share.any(axis=0)
         owner = queries.owner[first:stop] - query
-        rows = np.bincount(owner, weights=share @ frequency, minlength=count)
+        rows = np.bincount(owner, weights=share @ rows_of_region, minlength=count)
         known = rows > 0.0
-        reached[query : query + count] = known
-        value = np.where(known, matters[query : query + count] / np.where(known, rows, 1.0), 0.0)
-        per_row += value[owner] @ share
-    constant += float(matters[~reached].sum())
-    return RegionStatistics(per_row * frequency, frequency, has_queries, constant)
+        wanted[query : query + count] = rows
+        worth = np.where(known, value[query : query + count] / np.where(known, rows, 1.0), 0.0)
+        per_row += worth[owner] @ share
+    return per_row * rows_of_region, has_queries, wanted
 
 
 def expected_completeness(queries: RangeQueries, partition: Partition, frequency: Floats, drop: Floats) -> Floats:

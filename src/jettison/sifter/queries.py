@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -150,13 +150,15 @@ class RangeQueries:
 
     def matches(self, points: ArrayLike) -> tuple[Indices, Indices]:
         """All pairs (query, point) where the point satisfies the query."""
-        found = [
-            (self.owner[box], point)
-            for box, point in matching.pairs(np.asarray(points, dtype=np.float64), self.low, self.high)
-        ]
+        found = list(self.matching_blocks(points))
         if not found:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         return np.concatenate([query for query, _ in found]), np.concatenate([point for _, point in found])
+
+    def matching_blocks(self, points: ArrayLike) -> Iterator[tuple[Indices, Indices]]:
+        """The same pairs, in blocks of bounded size."""
+        for box, point in matching.pairs(np.asarray(points, dtype=np.float64), self.low, self.high):
+            yield self.owner[box], point
 
     def quality(self, completeness: Floats) -> float:
         """Overall QoS of the completeness of each query; an empty query counts as complete."""

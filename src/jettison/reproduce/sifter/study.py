@@ -56,7 +56,7 @@ def run(settings: RunSettings) -> Report:
             budget.section(rates),
         ],
         claims=[
-            *partitionings.claims(sweeps, config, known.values()),
+            *partitionings.claims(sweeps, config, known),
             *sensitivity.claims(figures, config),
             *speed.claims(*measured, {"repetitions": repetitions, "of": "the fastest"}),
             *budget.claims(rates, {"seeds": 20, "first_seed": first, "samples": 1000, "rows": budget.ROWS}),
