@@ -254,5 +254,6 @@ def _text(capacity: Capacity, runs: Mapping[str, LiveRun]) -> str:
         "What the boxes were found to cost, on all cores together:\n\n"
         + table(["box", "microseconds per row", "selectivity", "spread of the runs"], boxes)
         + f"\n\nTogether these foresee {capacity.foreseen_rows_per_s:,.0f} rows/s; {capacity.rows_per_s:,.0f} were measured "
-        "in the running query. Calibration runs every box alone, without source, exchange, sinks and the fixed cost of a batch."
+        "in the running query. Calibration runs every box alone, without source, exchange, sinks and the fixed cost of a "
+        "batch."
     )
