@@ -55,6 +55,15 @@ def test_a_file_in_a_folder_that_is_not_there(refused: Callable[..., str], tmp_p
     assert "Traceback" not in said
 
 
+def test_a_picture_that_could_not_be_drawn(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "--picture must end in .png or .pdf or .svg" in refused("demo", "--picture", str(tmp_path / "x.bmp"))
+    assert "--json must name a file, got the folder" in refused("demo", "--json", str(tmp_path))
+
+
+def test_a_checkpoint_that_is_not_there(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "the folder of a query's checkpoint, got" in refused("top", str(tmp_path / "nowhere"))
+
+
 def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str]) -> None:
     assert "did you mean 'idle-json'?" in refused("bench", "idle-jsn")
     assert "did you mean 'aurora'?" in refused("reproduce", "auroa")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -29,14 +30,14 @@ def _commands() -> None:
 @app.command()
 def demo(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
-    picture: Annotated[Path, typer.Option(help="Write the plot to this file (PNG).")] = defaults.PICTURE,
+    picture: Annotated[Path, typer.Option(help="Write the plot to this file (.png, .svg or .pdf).")] = defaults.PICTURE,
     latency: Annotated[float, typer.Option(help="Latency bound in seconds.")] = defaults.BOUND_S,
     seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = _PHASES,
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
     bound_s, lengths = durations.seconds(latency, name="--latency"), _three_lengths(seconds)
     _require_folder("--json", json)
-    _require_folder("--picture", picture)
+    _require_picture(picture, (".png", ".pdf", ".svg"))
     java.require_java()
     from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
 
@@ -58,7 +59,7 @@ def bench(
 
 @app.command()
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Short name of the paper.")],
+    paper: Annotated[str, typer.Argument(help="aurora, concept, load, sifter or window.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions; every claim is still checked.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the report and its plots.")] = None,
     seed: Annotated[int, typer.Option(help="All randomness follows from it.")] = 1,
@@ -80,6 +81,7 @@ def plan(
 
     given = load(pipeline)
     if picture is not None:
+        _require_picture(picture, (".svg", ".png"))
         draw(given.graph, picture, semantic=given.semantic)
     print(describe(given.graph, semantic=given.semantic))
 
@@ -124,9 +126,20 @@ def _three_lengths(text: str) -> list[float]:
 
 def _require_folder(option: str, path: Path | None) -> None:
     """Refuse a file that could not be written, before minutes of work rather than after them."""
-    if path is not None and not path.parent.is_dir():
+    if path is None:
+        return
+    if not path.parent.is_dir():
         hint = f"make the folder first: mkdir -p {path.parent}"
         raise InvalidSetting(explain(f"{option} must name a file in a folder that exists", str(path), hint=hint))
+    if path.is_dir():
+        raise InvalidSetting(explain(f"{option} must name a file", f"the folder {path}", hint="name a file in it"))
+
+
+def _require_picture(path: Path, kinds: Sequence[str]) -> None:
+    _require_folder("--picture", path)
+    if path.suffix not in kinds:
+        hint = f"for example {path.with_suffix(kinds[0])}"
+        raise InvalidSetting(explain(f"--picture must end in {' or '.join(kinds)}", str(path), hint=hint))
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from jettison import storage
 from jettison.costs.status import STATUS_FILE, CostStatus
+from jettison.errors import InvalidInput, explain
 from jettison.ledger import Ledger
 from jettison.storage import Folder
 
@@ -24,6 +26,9 @@ _KEYS_SHOWN = 10
 
 def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) -> None:
     """Print the panel once, or keep it up to date every so many seconds until interrupted."""
+    if "://" not in checkpoint and not Path(checkpoint).is_dir():
+        hint = "pass the `checkpoint` of a Shedder, or the query's checkpointLocation"
+        raise InvalidInput(explain("the folder of a query's checkpoint", checkpoint, hint=hint))
     home = storage.home(checkpoint)
     if every_s is None:
         console.print(panel(home))

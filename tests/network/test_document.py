@@ -51,6 +51,9 @@ def test_a_file_becomes_a_network(tmp_path: Path) -> None:
         ({"outputs": {"o": {"qos": {}}}}, "`reads`"),
         ({"boxes": {"both": {"reads": ["rides", "rides"], "sql": "select * from rides"}}}, "join or union.*box 'both'"),
         ({"inputs": [1]}, "map names to settings"),
+        ({"boxes": {"parse": {"reads": "rides", "cost": "four"}}}, "'four' for box 'parse'"),
+        ({"inputs": {"rides": {"id": ["id"], "rate": "fast"}}}, "'fast' for input 'rides'"),
+        ({"outputs": {"o": {"reads": "rides", "qos": {"loss_tolerance": 5}}}}, "numbers.*for output 'o'"),
     ],
 )
 def test_mistakes_are_named(change: dict[str, object], message: str) -> None:

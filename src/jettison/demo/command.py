@@ -62,10 +62,10 @@ def run_demo(
             batches_not_counted=verdict.batches_not_counted(shed),
             answers=verdict.answers(spark, shed, folder / "shed" / "out"),
         )
-        report.picture((plain, shed), phases, bound_s, picture_path)
     report.summary(document, console)
-    console.print(f"Picture: {picture_path}. It took {time.monotonic() - began:.0f} s.", highlight=False)
     if json_path is not None:
         report.save(document, json_path)
         console.print(f"Figures: {json_path}.", highlight=False)
+    report.picture((plain, shed), phases, bound_s, picture_path)  # last: should it fail, the figures are there
+    console.print(f"Picture: {picture_path}. It took {time.monotonic() - began:.0f} s.", highlight=False)
     return document

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
-from jettison.errors import InvalidInput, InvalidSetting, did_you_mean, explain
+from jettison.errors import InvalidInput, InvalidSetting, JettisonError, did_you_mean, explain
 from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 
@@ -114,9 +115,9 @@ def parse(document: Mapping[str, Any]) -> Pipeline:
     outputs = {name: _known(body, _OUTPUT, f"output {name!r}") for name, body in _section(document, "outputs").items()}
     value = str(document.get("value", "value"))
     graph = QueryGraph(
-        [Input(name, float(body.get("rate", 1.0)), _triples(body.get("values", ()))) for name, body in inputs.items()],
+        [_input(name, body) for name, body in inputs.items()],
         [_box(name, body) for name, body in boxes.items()],
-        [Output(name, _reads(name, body)[0], qos(name, body.get("qos", {}), value)) for name, body in outputs.items()],
+        [_output(name, body, value) for name, body in outputs.items()],
         integral_values=bool(document.get("integral_values", False)),
     )
     return Pipeline(
@@ -132,6 +133,34 @@ def parse(document: Mapping[str, Any]) -> Pipeline:
     )
 
 
+@contextmanager
+def _numbers(where: str) -> Iterator[None]:
+    """A text where a number belongs is the file's fault, and the file's author must hear where."""
+    try:
+        yield
+    except JettisonError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidSetting(
+            explain(
+                "numbers, and lists of them where several are asked for",
+                str(error),
+                where=where,
+                hint="write cost: 4, and points as [[100, 1], [0, 0]]",
+            )
+        ) from error
+
+
+def _input(name: str, body: Mapping[str, Any]) -> Input:
+    with _numbers(f"input {name!r}"):
+        return Input(name, float(body.get("rate", 1.0)), _triples(body.get("values", ())))
+
+
+def _output(name: str, body: Mapping[str, Any], value: str) -> Output:
+    with _numbers(f"output {name!r}"):
+        return Output(name, _reads(name, body)[0], qos(name, body.get("qos", {}), value))
+
+
 def _box(name: str, body: Mapping[str, Any]) -> Box:
     sources = _reads(name, body)
     if len(sources) > 1 and "sql" in body and "kind" not in body:
@@ -143,20 +172,21 @@ def _box(name: str, body: Mapping[str, Any]) -> Box:
                 hint="a join matches rows of both inputs, a union passes on all rows of all; their load differs",
             )
         )
-    passes = body.get("passes")
-    return Box(
-        name,
-        sources,
-        cast(Kind, body.get("kind", "union" if len(sources) > 1 else "filter")),
-        cost=float(body.get("cost", 1.0)),
-        selectivity=float(body.get("selectivity", 1.0)),
-        passes=None if passes is None else tuple((float(low), float(high)) for low, high in passes),
-        keeps_value=bool(body.get("keeps_value", True)),
-        values=_triples(body.get("values", ())),
-        weighted=bool(body.get("weighted", False)),
-        bounds=bool(body.get("bounds", True)),
-        monotone=bool(body.get("monotone", not _NOT_MONOTONE.search(str(body.get("sql", ""))))),
-    )
+    with _numbers(f"box {name!r}"):
+        passes = body.get("passes")
+        return Box(
+            name,
+            sources,
+            cast(Kind, body.get("kind", "union" if len(sources) > 1 else "filter")),
+            cost=float(body.get("cost", 1.0)),
+            selectivity=float(body.get("selectivity", 1.0)),
+            passes=None if passes is None else tuple((float(low), float(high)) for low, high in passes),
+            keeps_value=bool(body.get("keeps_value", True)),
+            values=_triples(body.get("values", ())),
+            weighted=bool(body.get("weighted", False)),
+            bounds=bool(body.get("bounds", True)),
+            monotone=bool(body.get("monotone", not _NOT_MONOTONE.search(str(body.get("sql", ""))))),
+        )
 
 
 def _watermark(name: str, body: Any) -> Mapping[str, str]:
