@@ -122,3 +122,9 @@ def records(folder, kind=None):
 
 def warnings(caplog):
     return [r.getMessage() for r in caplog.records if r.name == "jettison" and r.levelno >= logging.WARNING]
+
+
+def fly_by(monkeypatch, controller):
+    """Have pilots make and restore controllers of this class."""
+    monkeypatch.setattr("jettison.pilot.Controller", controller)
+    monkeypatch.setattr("jettison.restart.Controller", controller)

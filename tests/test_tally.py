@@ -95,14 +95,14 @@ def test_no_protected_share_is_learned_where_nothing_can_be_told(protected, in_f
 
 def test_the_last_latency_outlives_batches_without_rows():
     tally = Tally()
-    tally.batch(report(0), stats(0, a=PointStats(1, 1)), 2.5)
-    tally.batch(report(1), stats(1), None)
+    tally.batch(report(0), 2.5)
+    tally.batch(report(1), None)
     assert tally.last_latency_s == 2.5
 
 
 def test_a_batchs_latency_is_handed_out_once():
     tally = Tally()
-    tally.batch(report(3), stats(3), 2.5)
+    tally.batch(report(3), 2.5)
     assert tally.latency_of(3) == 2.5
     assert tally.latency_of(3) is None
     assert tally.latency_of(99) is None

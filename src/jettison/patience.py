@@ -23,13 +23,19 @@ class Patience:
     def __init__(self, lease_s: float) -> None:
         self._limit_s = _LEASES * lease_s
         self._heard_at = monotonic()
+        self._ran_out = False
 
     def heard(self, batch_s: float = 0.0) -> None:
         """Note a sign of life: a report of a batch that took `batch_s`, or that nothing arrives."""
-        self._heard_at = monotonic()
+        self._heard_at, self._ran_out = monotonic(), False
         self._limit_s = max(self._limit_s, _BATCHES * batch_s)
 
     @property
     def lasts(self) -> bool:
         """Whether the plan is to be renewed."""
         return monotonic() - self._heard_at <= self._limit_s
+
+    def ran_out(self) -> bool:
+        """Whether it has run out since the last time that anybody asked: each silence is complained of once."""
+        before, self._ran_out = self._ran_out, not self.lasts
+        return self._ran_out and not before

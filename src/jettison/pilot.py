@@ -8,7 +8,6 @@ fails the plan's lease runs out.
 
 from __future__ import annotations
 
-import json
 import logging
 import queue
 import threading
@@ -18,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from jettison import restart
 from jettison.batch_report import BatchReport
 from jettison.control import Controller, ControlSettings
 from jettison.group_books import GroupBooks
@@ -39,7 +39,6 @@ from jettison.tally import Tally
 
 log = logging.getLogger("jettison")
 
-_STATE_FILE = "controller.json"
 _FINISHED = None
 _RESTORED = "restored after a restart: "
 
@@ -141,7 +140,7 @@ class Pilot:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(lambda: self._publisher.publish(self.plan))
             stats = self._expected(report)
-            self.tally.batch(report, stats, self._latency_s(stats))
+            self.tally.batch(report, self._latency_s(stats))
             self._attempt(lambda: self._step(stats, report))
             self._previous_start_s = stats.started_s
         self._reports.put((report, stats))
@@ -177,7 +176,7 @@ class Pilot:
         # A batch's duration belongs to the rows that were really processed.
         budget = self.controller.step(self._as_load(stats.everything_kept() if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
-        self._save_state()
+        restart.save_controller(self._folder, self.controller)
 
     def _as_load(self, stats: Stats) -> Stats:
         if not isinstance(self._policy, WeighsLoad):
@@ -186,7 +185,7 @@ class Pilot:
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
-        self._save_state()
+        restart.save_controller(self._folder, self.controller)
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
         proposed = self._proposed(self._on_record, stats, budget)
@@ -207,7 +206,8 @@ class Pilot:
         self.plan = plan
         self._plan_by_version[plan.version] = plan
         self.controller.planned(plan.version)
-        self._plan_by_version.pop(plan.version - 64, None)
+        for old in sorted(self._plan_by_version)[:-64]:
+            del self._plan_by_version[old]
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
@@ -338,7 +338,7 @@ class Pilot:
                 try:
                     if self.plan.keeps_everything or self._patience.lasts:
                         self._publisher.publish(self.plan)
-                    elif not self.faults["silence"]:
+                    elif self._patience.ran_out():
                         self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")
                 except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
                     self.fault("publish", f"the plan's lease was not renewed: {error}")
@@ -351,37 +351,14 @@ class Pilot:
         except ValueError as error:
             self.fault("plan", f"the plan on file cannot be read ({error})")
             on_file = None
-        saved = self._saved_controller()
+        saved = restart.saved_controller(self._folder, self._settings, self.fault)
         controller = Controller(self._settings) if saved is None else saved
         # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
-        previous = self._last_plan(on_file, on_record)
+        previous = restart.last_plan(on_file, on_record, self.fault)
         plan = self._proposed(previous, self._nothing_seen(0.0), controller.initial())
         if saved is not None:
             plan = replace(plan, cause=_RESTORED + plan.cause)
         return controller, replace(plan, version=max(previous.version, *on_record, 0) + 1)
-
-    def _last_plan(self, on_file: DropPlan | None, on_record: Mapping[int, Mapping[str, Any]]) -> DropPlan:
-        """The last plan: on file, or in the ledger where that holds a later one or the file is lost."""
-        plan = DropPlan(0) if on_file is None else on_file
-        for version in sorted((version for version in on_record if version > plan.version), reverse=True):
-            try:
-                return DropPlan.from_json(json.dumps(on_record[version]))
-            except ValueError as error:
-                self.fault("plan", f"plan {version} on record cannot be read ({error})")
-        return plan
-
-    def _saved_controller(self) -> Controller | None:
-        content = self._folder.read(_STATE_FILE)
-        if content is None:
-            return None
-        try:
-            return Controller.from_dict(self._settings, json.loads(content))
-        except Exception as error:
-            self.fault("state", f"the controller's state cannot be read ({error}); starting afresh")
-            return None
-
-    def _save_state(self) -> None:
-        self._folder.replace(_STATE_FILE, json.dumps(self.controller.to_dict()).encode())
 
     def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""

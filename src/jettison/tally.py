@@ -49,7 +49,7 @@ class Tally:
         """Part of the rows at `point` that no plan may drop; 0 until rows have been dropped there."""
         return self._protected_share.get(point, 0.0)
 
-    def batch(self, report: BatchReport, stats: Stats, latency_s: float | None) -> None:
+    def batch(self, report: BatchReport, latency_s: float | None) -> None:
         """A batch has ended; its counts may still be expectations."""
         if latency_s is not None:
             self.last_latency_s = latency_s

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from jettison import pilot as pilot_module
 from jettison.ledger import Ledger
 from jettison.pilot import Pilot
 from jettison.policies import UniformDrop
 from jettison.storage import Folder
-from pilot_parts import SETTINGS, ScriptedController
+from pilot_parts import SETTINGS, ScriptedController, fly_by
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch):
-    monkeypatch.setattr(pilot_module, "Controller", ScriptedController)
+    fly_by(monkeypatch, ScriptedController)
 
 
 @pytest.fixture

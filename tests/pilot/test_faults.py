@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
+from jettison.patience import Patience
 from jettison.policies import UniformDrop
 from pilot_parts import FakePublisher, FilePublisher, counted, records, report, shed, warnings
 
@@ -166,6 +167,17 @@ def test_a_plan_that_drops_is_not_renewed_once_nothing_is_heard_of_the_query(fly
     assert len(publisher.plans) == before
     shed(pilot, 0.5, number=1)
     assert publisher.plans[-1].points["rows"].keep_fraction == 0.5, "a report brings it back"
+
+
+def test_each_silence_is_complained_of_once(monkeypatch):
+    patience = Patience(lease_s=1.0)
+    now_s = time.monotonic()
+    monkeypatch.setattr("jettison.patience.monotonic", lambda: now_s + 11.0)
+    assert [patience.ran_out() for _ in range(3)] == [True, False, False]
+    patience.heard()
+    assert not patience.ran_out()
+    monkeypatch.setattr("jettison.patience.monotonic", lambda: now_s + 30.0)
+    assert [patience.ran_out() for _ in range(2)] == [True, False]
 
 
 def test_a_failing_renewal_is_a_fault_and_leaves_plan_and_controller_alone(fly):

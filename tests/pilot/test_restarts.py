@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from jettison import pilot as pilot_module
 from jettison.control import Controller
 from jettison.errors import DamagedPlan
 from jettison.ledger import Ledger, Totals
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
-from pilot_parts import FilePublisher, ScriptedController, counted, records, shed, warnings
+from pilot_parts import FilePublisher, ScriptedController, counted, fly_by, records, shed, warnings
 
 
 def test_after_a_restart_plan_and_controller_are_those_of_the_run_before(fly, folder):
@@ -38,7 +37,7 @@ def test_restarts_in_a_row_do_not_pile_up_in_the_cause(fly, folder):
 
 
 def test_the_real_controller_comes_back_with_all_it_has_learned(fly, folder, monkeypatch):
-    monkeypatch.setattr(pilot_module, "Controller", Controller)
+    fly_by(monkeypatch, Controller)
     first = fly(FilePublisher(folder))
     for number in range(6):
         times = {"started_s": 1e9 + 2.0 * number, "duration_s": 1.9}
@@ -104,7 +103,7 @@ def test_a_damaged_controller_state_on_restart_means_a_fresh_start(fly, folder, 
     shed(first, 0.25)
     first.close()
     folder.replace("controller.json", state)
-    monkeypatch.setattr(pilot_module, "Controller", controller)
+    fly_by(monkeypatch, controller)
     second = fly(FilePublisher(folder))
     assert second.plan.points["rows"].keep_fraction == 1.0
     assert second.plan.version == first.plan.version + 1

@@ -1,0 +1,44 @@
+"""What a restart finds of the run before it: the last plan, and the controller's state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jettison.control import Controller, ControlSettings
+from jettison.plan import DropPlan
+from jettison.storage import Folder
+
+_STATE_FILE = "controller.json"
+
+Fault = Callable[[str, str], None]
+"""Told the kind of what failed, and what happened in words."""
+
+
+def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Mapping[str, Any]], fault: Fault) -> DropPlan:
+    """The last plan: on file, or in the ledger where that holds a later one or the file is lost."""
+    plan = DropPlan(0) if on_file is None else on_file
+    for version in sorted((version for version in on_record if version > plan.version), reverse=True):
+        try:
+            return DropPlan.from_json(json.dumps(on_record[version]))
+        except ValueError as error:
+            fault("plan", f"plan {version} on record cannot be read ({error})")
+    return plan
+
+
+def save_controller(folder: Folder, controller: Controller) -> None:
+    """Write the controller's state, in place of what was there."""
+    folder.replace(_STATE_FILE, json.dumps(controller.to_dict()).encode())
+
+
+def saved_controller(folder: Folder, settings: ControlSettings, fault: Fault) -> Controller | None:
+    """The controller as it was saved, under settings that may have changed meanwhile; `None` where it cannot be had."""
+    content = folder.read(_STATE_FILE)
+    if content is None:
+        return None
+    try:
+        return Controller.from_dict(settings, json.loads(content))
+    except Exception as error:
+        fault("state", f"the controller's state cannot be read ({error}); starting afresh")
+        return None
