@@ -46,10 +46,10 @@ class Way:
     taught: tuple[tuple[int, float], ...] = field(default=())
 
 
-def ways(costs_us: IntArray) -> dict[str, Way]:
-    """The paper's and ours, for rows of these costs."""
+def ways(costs_us: IntArray, past_us: IntArray) -> dict[str, Way]:
+    """The paper's and ours, for rows of these costs; Straw-Man takes the mean of the past for all of them."""
     known = tuple((int(cost), cost / 1e6) for cost in np.unique(costs_us))
-    mean = ((-1, float(costs_us.mean()) / 1e6),)  # no row has this key, so all are unknown and cost the mean
+    mean = ((-1, float(past_us.mean()) / 1e6),)  # no row has this key, so all are unknown and cost the mean
     return {
         LAS: Way(sketch=(4, 55), rule="in turn"),
         OURS: Way(),

@@ -41,7 +41,7 @@ def run_spark_phases(spark: SparkSession, phase_s: float, seed: int) -> tuple[Se
                 spark, Feed(Path(scratch) / name / "in", stream.keys, costs_us, offsets_s), way, BOUND_S,
                 Path(scratch) / name,
             )
-            for name, way in ways(costs_us[:rows]).items()
+            for name, way in ways(costs_us, past_us=costs_us[:rows]).items()
         }  # fmt: skip
     parts = {phase.name: slice(rows * number, rows * (number + 1)) for number, phase in enumerate(SEVEN_PHASES)}
     second_half_of_f = slice(parts["F"].start + rows // 2, parts["F"].stop)
@@ -76,7 +76,10 @@ def run_spark_application(
     rows = min(len(whole.keys), int(CORES * seconds / whole.mean_cost_ms * 1e3))
     keys, costs_us = whole.keys[:rows], np.round(whole.costs_ms[:rows] * 1e3).astype(np.int64)
     offsets_s = np.arange(rows) * float(costs_us.mean()) / 1e6 / CORES
-    candidates: dict[str, Way | None] = {**({NOTHING: None} if compare_nothing else {}), **ways(costs_us)}
+    candidates: dict[str, Way | None] = {
+        **({NOTHING: None} if compare_nothing else {}),
+        **ways(costs_us, past_us=costs_us),
+    }
     with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
         outcomes = {
             name: run_on_spark(
