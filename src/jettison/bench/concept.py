@@ -19,7 +19,7 @@ from jettison.bench.result import Result
 from jettison.bench.streams import KeepShare, task_cpu_s, to_end
 from jettison.reproduce.concept.live import at_share
 
-_SCHEMA = "offset BIGINT, time TIMESTAMP, value STRING"
+_SCHEMA = "offset BIGINT, time TIMESTAMP, key BINARY, value STRING"
 _RIDE = "ride_id STRING, route STRING, distance_km DOUBLE, tip DOUBLE, payment STRING, passengers INT, fare DOUBLE"
 ROUTE = """substring_index(substring_index(value, '","distance_km"', 1), '"', -1)"""
 """Reads the group out of a row by two searches for bytes, from the end of the row that is nearer to it."""
@@ -77,10 +77,15 @@ def land(spark: SparkSession, folder: Path, *, rows_per_batch: int, batches: int
         F.pmod("id", F.lit(4)),
         number(4, 6000) + route % 10,
     )
-    # A window holds several batches, so that groups are known before it ends.
-    time = F.timestamp_micros(F.col("id") * (600 * 1_000_000 // (3 * rows_per_batch)))
-    numbered = spark.range(0, rows, 1, batches)
-    numbered.select(F.col("id").alias("offset"), time.alias("time"), ride.alias("value")).write.parquet(str(folder))
+    record = {
+        "offset": F.col("id"),
+        # A window holds several batches, so that groups are known before it ends.
+        "time": F.timestamp_micros(F.col("id") * (600 * 1_000_000 // (3 * rows_per_batch))),
+        "key": F.format_string("r%05d", route).cast("binary"),
+        "value": ride,
+    }
+    columns = [column.alias(name) for name, column in record.items()]
+    spark.range(0, rows, 1, batches).select(*columns).write.parquet(str(folder))
     for place, path in enumerate(sorted(folder.glob("part-*"))):
         os.utime(path, (1e9 + place, 1e9 + place))  # files are taken in the order of their age
 
@@ -117,7 +122,7 @@ def _grouped(rows: DataFrame, kind: str) -> GroupedData:
 
 
 def variants(spark: SparkSession, folder: Path, query: Query) -> Variants:
-    """The query plain, at random, and by group with dropped rows gone or emptied and counted."""
+    """The query plain, at random, and by group: read from the text or the key, dropped rows gone or emptied and counted."""
 
     def source() -> DataFrame:
         return spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
@@ -146,6 +151,7 @@ def variants(spark: SparkSession, folder: Path, query: Query) -> Variants:
         "plain": plain,
         "uniform": shed(lambda: KeepShare(KEEP), "dropped"),
         "by group": shed(by_group(ROUTE, exact_counts=False), "dropped"),
+        "by group, from the record's key": shed(by_group("key", exact_counts=False), "dropped"),
         "by group, counted": shed(by_group("route", exact_counts=True), "emptied"),
     }
 
