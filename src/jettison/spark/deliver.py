@@ -2,7 +2,8 @@
 
 A row that a kept window needs may also lie in a dropped one, so that window comes out of the aggregate in part. Two
 filters keep it from the reader. Spark moves the first below the aggregate, so that a dropped window takes neither work
-nor state. The second stays where the answers leave: it catches a window that some rows had reached before its mark did.
+nor state; it is left out where a row lies in one window alone, because the guard has dropped all such rows already. The
+second stays where the answers leave: it catches a window that some rows had reached before its mark did.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ _SESSION_MARK = "spark.sessionWindow"
 def delivered(answers: DataFrame, window: str, place: int, mechanism: WindowMechanism, plan: Column) -> DataFrame:
     """The answers of windows that were kept whole; `plan` is the subquery that the guard uses too."""
     _check(answers, window)
-    early = answers.where(mechanism.not_dropped(place, answers[window], plan))
+    if mechanism.keeps_rows_of_dropped_windows:
+        answers = answers.where(mechanism.not_dropped(place, answers[window], plan))
     # As a column the subquery is planned once, and not anew for each of its fields.
-    judged = early.withColumn(PLAN, plan)
+    judged = answers.withColumn(PLAN, plan)
     kept = mechanism.delivers(place, F.col(window), F.col(PLAN))
     grid = mechanism.fan.branches[place].pipeline.final
     # Partitions have no negative number: this never holds, but it ties the filter to its place.

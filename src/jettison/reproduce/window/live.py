@@ -87,8 +87,12 @@ def overload(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[
 
 
 def _capacity(spark: SparkSession, folder: Path) -> float:
-    """Rows a second that the plain query processes when it has all it wants: its batches after the first, once warm."""
-    streams.land(spark, folder / "in", 12 * 5_000, files=12, text=False)
+    """Rows a second that the plain query processes when it has all it wants: its batches after the first, once warm.
+
+    They take about two seconds each, as long as a batch of the overload that nothing is dropped from: shorter ones
+    are fixed work in greater part, and would make the load look larger than it is.
+    """
+    streams.land(spark, folder / "in", 12 * 10_000, files=12, text=False)
 
     def build(shedder: jt.Shedder | None) -> DataFrame:
         return _counts(streams.source(spark, folder / "in", files_a_batch=4).withColumnRenamed("id", "row"))

@@ -99,6 +99,11 @@ class WindowMechanism(Mechanism):
         opens = _at(plan[f"opens{place}"], first_holding(pipeline, time) - plan[f"first{place}"])
         return F.coalesce(opens <= time, F.lit(True))
 
+    @property
+    def keeps_rows_of_dropped_windows(self) -> bool:
+        """Whether a kept row may lie in a dropped window too: in a second one that overlaps, or in that of another query."""
+        return len(self.fan.branches) > 1 or self.fan.has_overlap
+
     def not_dropped(self, place: int, window: Column, plan: Column) -> Column:
         """Whether the window is not marked as dropped, in as few looks at the plan as will do. Never null."""
         kept = _at(plan[f"kept{place}"], self._number(place, window) - plan[f"first{place}"])
