@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.durations import seconds
+from jettison.durations import seconds, signed_microseconds
 from jettison.errors import InvalidSetting
 
 WRONG_TEXT = ["", "3", "seconds", "-3 s", "0 s", "3 fortnights", "1 2 s", "3 seconds later", "9" * 400 + " s"]
@@ -65,3 +65,27 @@ def test_a_number_is_seconds(number):
 @given(st.timedeltas(min_value=timedelta(microseconds=1)))
 def test_a_timedelta_keeps_its_length(delta):
     assert seconds(delta) == delta.total_seconds()
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("15 seconds", 15_000_000),
+        ("-15 seconds", -15_000_000),
+        (" -1.5 ms", -1500),
+        ("0 s", 0),
+        (0, 0),
+        (-2.5, -2_500_000),
+        (timedelta(0), 0),
+        (timedelta(milliseconds=-3), -3000),
+        (timedelta(hours=1), 3_600_000_000),
+    ],
+)
+def test_offsets_may_also_be_zero_or_negative(written, expected):
+    assert signed_microseconds(written) == expected
+
+
+@pytest.mark.parametrize("value", ["", "-", "--3 s", "- ", "3", math.nan, -math.inf, False, None])
+def test_what_is_no_offset_is_refused(value):
+    with pytest.raises(InvalidSetting, match="`window offset` must be"):
+        signed_microseconds(value, name="window offset")

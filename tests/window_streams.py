@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,20 @@ class KeepHalf(WindowDrop):
 
 def counts(rows: DataFrame, size: str = "10 seconds", slide: str | None = None) -> DataFrame:
     return rows.groupBy(F.window("at", size, slide)).agg(F.count(F.lit(1)).alias("n"), F.sum("value").alias("total"))
+
+
+def folded(rows: DataFrame, size: str = "10 seconds", slide: str | None = None) -> DataFrame:
+    """An aggregate of the user's own: a beginning, a step for each value in order, and an end."""
+    values = F.array_sort(F.collect_list("value"))
+    fold = F.aggregate(
+        values, F.lit(7).cast("long"), lambda so_far, value: (31 * so_far + value) % 1009, lambda n: n + 1
+    )
+    return rows.groupBy(F.window("at", size, slide)).agg(fold.alias("n"))
+
+
+def fold_of(values: Iterable[int]) -> int:
+    """What `folded` makes of these values."""
+    return reduce(lambda so_far, value: (31 * so_far + value) % 1009, sorted(values), 7) + 1
 
 
 class Answers:

@@ -35,14 +35,7 @@ def seconds(value: Duration, *, name: str = "duration") -> float:
     >>> seconds("3 seconds"), seconds("250 ms"), seconds(1.5)
     (3.0, 0.25, 1.5)
     """
-    if isinstance(value, timedelta):
-        result = value.total_seconds()
-    elif isinstance(value, str):
-        result = _parse(value, name)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        result = float(value)
-    else:
-        raise InvalidSetting(_complaint(value, name))
+    result = _read(value, name)
     if not (math.isfinite(result) and result > 0):
         raise InvalidSetting(_complaint(value, name))
     return result
@@ -58,6 +51,29 @@ def microseconds(value: Duration, *, name: str = "duration") -> int:
     if result < 1:
         raise InvalidSetting(_complaint(value, name))
     return result
+
+
+def signed_microseconds(value: Duration, *, name: str = "duration") -> int:
+    """Return `value` in whole microseconds; unlike a length it may be zero or negative.
+
+    >>> signed_microseconds("-15 seconds"), signed_microseconds(0), signed_microseconds(timedelta(seconds=-1))
+    (-15000000, 0, -1000000)
+    """
+    backward = isinstance(value, str) and value.strip().startswith("-")
+    length = _read(value.strip()[1:] if backward and isinstance(value, str) else value, name)
+    if not math.isfinite(length):
+        raise InvalidSetting(_complaint(value, name))
+    return round(-1e6 * length if backward else 1e6 * length)
+
+
+def _read(value: Duration, name: str) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, str):
+        return _parse(value, name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    raise InvalidSetting(_complaint(value, name))
 
 
 def _parse(text: str, name: str) -> float:

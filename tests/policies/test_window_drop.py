@@ -304,6 +304,58 @@ def test_admission_control_shuts_the_costliest_query_and_says_so() -> None:
     assert all(rows == plain.delivered[key] for key, rows in shed.delivered.items())
 
 
+def test_when_the_gap_allows_no_more_the_plan_says_so() -> None:
+    policy = WindowDrop(time="at", window=10 * MICROSECOND, max_gap=4, decide="coin")
+    stats = Stats(0, 0.0, 0.0, {"rows": PointStats(9, 9)}, event_times=EventTimes(1000, 10, 970))
+    enough = policy.continued(DropPlan(0), stats, Budget(0.2, 0.2, 3.0, "overload"))
+    beyond = policy.continued(DropPlan(0), stats, Budget(0.1, 0.1, 3.0, "overload"))
+    assert beyond.cause == (
+        "overload; 0.80 of the windows are dropped; "
+        "a largest gap of 4 allows no more, so the latency bound may not be held"
+    )
+    assert enough.cause == "overload; 0.80 of the windows are dropped"
+
+
+def test_a_gap_shorter_than_the_common_slide_is_named_with_the_one_that_would_do() -> None:
+    windows = {"ten": [10 * MICROSECOND], "fifteen": [15 * MICROSECOND]}
+    stats = Stats(0, 0.0, 0.0, {"rows": PointStats(9, 9)}, event_times=EventTimes(1000, 10, 970))
+
+    def planned(max_gap: dict[str, int]) -> DropPlan:
+        policy = WindowDrop.for_query(time="at", windows=windows, max_gap=max_gap)
+        return policy.continued(DropPlan(0), stats, Budget(0.5, 0.5, 3.0, "overload"))
+
+    assert "shut down, costliest first: ten;" in planned({"ten": 2, "fifteen": 2}).cause
+    assert "common slide of all queries for ten (raise it to 3)" in planned({"ten": 2, "fifteen": 2}).cause
+    both = planned({"ten": 2, "fifteen": 1})
+    assert both.keeps_everything
+    assert "no window is dropped" in both.cause
+    assert "common slide" not in planned({"ten": 3, "fifteen": 2}).cause
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"max_gap": {"fast": 3}}, "must be given for every query .*got none for 'slow'"),
+        ({"max_gap": {"fast": 3, "slow": 1, "slwo": 1}}, "`max_gap` must name queries .*did you mean 'slow'"),
+        ({"cost": {"fats": 3.0}}, "`cost` must name queries .*did you mean 'fast'"),
+        ({"windows": {"fast": "1 s", "slow": ["2 s"]}}, "must be a list.*query 'fast'"),
+        ({"windows": ("2 s", "1 s"), "max_gap": 2}, "must be a list"),
+        ({"windows": {}, "max_gap": 2}, "got neither"),
+        ({"windows": {"fast": ["1 s"], "slow": ["session"]}}, "session windows"),
+    ],
+)
+def test_queries_that_are_not_fully_described_are_refused(changes: dict, complaint: str) -> None:
+    described = {"windows": {"fast": ["1 s"], "slow": ["2 s"]}, "max_gap": {"fast": 3, "slow": 1}}
+    with pytest.raises(InvalidSetting, match=complaint):
+        WindowDrop.for_query(time="at", **(described | changes))
+
+
+def test_a_window_and_queries_at_once_are_refused() -> None:
+    queries = (Branch("a", Pipeline((Grid(10, 10),)), 3),)
+    with pytest.raises(InvalidSetting, match="got both"):
+        WindowDrop(time="at", window="10 seconds", queries=queries)
+
+
 def test_it_is_a_continuing_policy_and_others_need_not_be() -> None:
     from jettison.policies.uniform_drop import UniformDrop
 
@@ -319,7 +371,7 @@ def test_windows_are_read_as_spark_reads_them() -> None:
 @pytest.mark.parametrize(
     ("window", "complaint"),
     [
-        (None, "`window` must be given"),
+        (None, "either `window` or `queries` must be given, got neither"),
         (("5 minutes", "10 minutes"), "slide"),
         ("session", "session windows"),
         ((), "must be a size"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,21 +17,28 @@ import jettison as jt
 from jettison.plan import DropPlan
 from jettison.settings import WindowMarks
 from jettison.stats import Budget, Stats
-from window_streams import START, Ahead, Answers, KeepHalf, Seconds, counts, dropped_windows, run
+from jettison.windows import horizon
+from window_streams import START, Ahead, Answers, KeepHalf, Seconds, counts, dropped_windows, fold_of, folded, run
 
 TWENTIES = [range(start, start + 20) for start in range(0, 240, 20)]
 
 
-@pytest.mark.parametrize("slide", [10, 5])
-def test_kept_windows_are_whole_and_dropped_ones_do_not_appear(seconds: Seconds, tmp_path: Path, slide: int) -> None:
+@pytest.mark.parametrize(("slide", "aggregate", "answer"), [(10, folded, fold_of), (5, counts, len)])
+def test_kept_windows_are_whole_and_dropped_ones_do_not_appear(
+    seconds: Seconds,
+    tmp_path: Path,
+    slide: int,
+    aggregate: Callable[..., DataFrame],
+    answer: Callable[[range], int],
+) -> None:
     seconds.land(*TWENTIES[:4])
     policy = Ahead(time="at", window=("10 seconds", f"{slide} seconds"), max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
     rows = shedder.guard(seconds.stream(), id="value")
-    found = run(shedder, shedder.deliver(counts(rows, slide=f"{slide} seconds")))
+    found = run(shedder, shedder.deliver(aggregate(rows, slide=f"{slide} seconds")))
     dropped = {n * slide - START for n in dropped_windows(list(shedder.ledger.records("plan"))[:1])}
-    whole = {start: 40 for start in range(0, 70, slide)} | ({-5: 20} if slide == 5 else {})
-    assert found == {start: n for start, n in whole.items() if start not in dropped}
+    whole = {start: answer(range(4 * max(start, 0), 4 * start + 40)) for start in range(slide - 10, 70, slide)}
+    assert found == {start: value for start, value in whole.items() if start not in dropped}
     assert any(start in dropped for start in whole)
     assert shedder.ledger.totals().kept < 320
     assert not set(shedder.status().faults) - {"accounting"}, "counts may be late on a busy machine; plans may not"
@@ -129,9 +138,26 @@ def test_a_restart_goes_on_with_the_same_marks(seconds: Seconds, tmp_path: Path)
     assert set(range(0, 220, 5)) - dropped <= set(sink.found)
 
 
-def test_two_queries_share_one_guard(seconds: Seconds, tmp_path: Path) -> None:
-    seconds.land(*TWENTIES[:6])
-    policy = Ahead.for_query(
+class ShutsLong(Ahead):
+    """Keeps two common slides, drops one, and then shuts down one of the queries."""
+
+    def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        if "rows" in previous.points:
+            return DropPlan(0, previous.points, "as before")
+        fan, decider = self.fan, self.decider(self.fan)
+        first = fan.first_unit_after(START * 1_000_000 - 1)
+        marks = horizon.begin(fan, decider, START * 1_000_000)
+        marks = horizon.extend(fan, marks, decider, begun=first + 2, until=first + 3, drop_share=1.0)
+        marks = replace(marks, shut=("long",))
+        marks = horizon.extend(fan, marks, decider, begun=first + 3, until=first + 6, drop_share=0.0)
+        return DropPlan(0, {name: marks for name in stats.points}, "fixed")
+
+
+def test_two_queries_share_one_guard_and_one_that_is_shut_leaves_the_other_whole(
+    seconds: Seconds, tmp_path: Path
+) -> None:
+    seconds.land(*(range(start, start + 40) for start in range(0, 160, 40)))
+    policy = ShutsLong.for_query(
         time="at",
         windows={"short": ["10 seconds"], "long": [("30 seconds", "15 seconds")]},
         max_gap={"short": 9, "long": 6},
@@ -140,29 +166,35 @@ def test_two_queries_share_one_guard(seconds: Seconds, tmp_path: Path) -> None:
     rows = shedder.guard(seconds.stream(), id="value")
     short = shedder.deliver(counts(rows), query="short").withColumn("size", F.lit(10))
     long = shedder.deliver(counts(rows, "30 seconds", "15 seconds"), query="long").withColumn("size", F.lit(30))
-    found: set[tuple[int, int, int]] = set()
+    found: list[tuple[int, int, int]] = []
 
     def collect(batch: DataFrame, number: int) -> None:
-        found.update(
-            (r.size, r.start - START, r.n) for r in batch.selectExpr("*", "unix_seconds(window.start) start").collect()
-        )
+        starts = batch.selectExpr("size", f"unix_seconds(window.start) - {START} start", "n").collect()
+        found.extend((row["size"], row["start"], row["n"]) for row in starts)
 
     query = shedder.start(short.unionByName(long).writeStream.foreachBatch(collect).trigger(availableNow=True))
     query.awaitTermination()
-    inner = {(size, n) for size, start, n in found if start >= 0}
-    assert inner == {(10, 40), (30, 120)}
-    assert {start for size, start, _ in found if size == 10} < set(range(0, 110, 10)) | {0}
-    assert shedder.ledger.totals().dropped > 0
+    # A common slide is 30 s: the one from 60 on is dropped for both, those after it for the long windows alone.
+    assert sorted(found) == sorted(
+        [(10, start, 40) for start in (*range(0, 60, 10), *range(90, 150, 10))]
+        + [(30, -15, 60), *((30, start, 120) for start in range(0, 60, 15))]
+    )
+    # The last long window that is kept needs rows until 75, the short windows need them again from 90 on. Each query reads
+    # the source for itself.
+    totals = shedder.ledger.totals()
+    assert (totals.seen, totals.dropped) == (2 * 4 * 160, 2 * 4 * 15)
 
 
-@pytest.mark.parametrize(("slide", "below_too"), [("5 seconds", True), ("10 seconds", False)])
-def test_dropped_windows_are_filtered_where_answers_leave_and_below_the_aggregate_if_rows_share_windows(
-    seconds: Seconds, tmp_path: Path, slide: str, *, below_too: bool
+@pytest.mark.parametrize(("slide", "rows_share_windows"), [("5 seconds", True), ("10 seconds", False)])
+def test_rows_are_dropped_before_they_are_parsed_and_windows_where_answers_leave(
+    seconds: Seconds, tmp_path: Path, slide: str, *, rows_share_windows: bool
 ) -> None:
     seconds.land(TWENTIES[0])
     policy = Ahead(time="at", window=("10 seconds", slide), max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    answers = shedder.deliver(counts(shedder.guard(seconds.stream(), id="value"), slide=slide))
+    rows = shedder.guard(seconds.stream(), id="value")
+    parsed = rows.withColumn("value", F.from_json(F.format_string('{"value": %d}', "value"), "value INT")["value"])
+    answers = shedder.deliver(counts(parsed, slide=slide))
     query = shedder.start(answers.writeStream.format("noop").outputMode("append"))
     query.processAllAvailable()
     captured = io.StringIO()
@@ -175,4 +207,12 @@ def test_dropped_windows_are_filtered_where_answers_leave_and_below_the_aggregat
     assert plan.count("FileScan text") == 1, "the plan is read once for guard and delivery"
     above, below = plan.split("StateStoreSave", 1)
     assert ".kept0" in above
-    assert (".kept0" in below) == below_too
+    assert (".kept0" in below) == rows_share_windows, (
+        "below the aggregate only where a kept row may lie in a dropped window"
+    )
+    behind_the_guard, guard = below.split("Filter (jt_keep", 1)
+    assert "from_json" in behind_the_guard
+    assert "jt_plan" not in behind_the_guard, "the plan would be copied into every row"
+    decided = guard.splitlines()[1].split("CASE", 1)[0]
+    assert "jt_plan" not in decided, "nor must it leave with the decision"
+    assert "from_json" not in guard.split("Subquery", 1)[0]

@@ -59,6 +59,25 @@ def test_gaps_count_in_common_slides() -> None:
     assert fan.without({"b"}).max_gap == 3, "without b, but still in units of six"
 
 
+def needed_by_unit(fan: Fan, unit: int) -> tuple[int, int]:
+    """Times that some answer of the unit needs, from the first to the last."""
+    needs = [branch.pipeline.need(n) for branch in fan.branches for n in fan.windows(branch, unit)]
+    lows, highs = zip(*(need for need in needs if need is not None), strict=True)
+    return min(lows), max(highs)
+
+
+def test_the_papers_fan_out_and_composition_as_spark_evaluates_them() -> None:
+    """Sizes 7 and 10 and a slide of 6, as in the paper; but below another aggregate the rows lie further back."""
+    s = 1_000_000
+    below, left, right = Grid(4 * s, s), Grid(3 * s, 2 * s), Grid(3 * s, 3 * s)
+    fan_out = Fan((Branch("a", Pipeline((left,)), 9), Branch("b", Pipeline((right,)), 9)))
+    composed = Fan((Branch("a", Pipeline((below, left)), 9), Branch("b", Pipeline((below, right)), 9)))
+    for unit in (-2, 0, 5):
+        start = 6 * s * unit
+        assert needed_by_unit(fan_out, unit) == (start, start + 7 * s)
+        assert needed_by_unit(composed, unit) == (start - 3 * s, start + 7 * s)
+
+
 def test_names_are_told_apart() -> None:
     branch = Branch("a", Pipeline((Grid(3, 2),)), 9)
     with pytest.raises(InvalidSetting, match="name"):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,3 +37,24 @@ def test_a_straight_line_is_met_exactly() -> None:
 def test_answers_off_the_grid_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="start"):
         interpolate({4: 1.0}, Grid(3, 3))
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5, minutes=45)), None])
+def test_starts_as_spark_returns_them_come_back_in_their_time_zone(
+    monkeypatch: pytest.MonkeyPatch, zone: timezone | None
+) -> None:
+    # Clocks there are set forward at 2:00 on 29 March 2026: the window after 1:30 starts at 3:00.
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        starts = [datetime.fromtimestamp(1_774_744_200 + 1800 * i, zone) for i in range(3)]
+        readings = interpolate({starts[0]: 1.0, starts[2]: 2.0}, ("1 hour", "30 minutes"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [(r.start, r.value, r.estimated) for r in readings] == [
+        (starts[0], 1.0, False),
+        (starts[1], 1.5, True),
+        (starts[2], 2.0, False),
+    ]
+    assert zone is not None or [start.hour for start in starts] == [1, 3, 3]

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from jettison.durations import Duration, microseconds
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.plan import DropPlan
 from jettison.settings import Setting
 from jettison.settings.window_marks import WindowMarks
@@ -16,12 +15,9 @@ from jettison.stats import Budget, EventTimes, Stats
 from jettison.windows import horizon
 from jettison.windows.admission import Admission, admit
 from jettison.windows.decide import CoinPerBatch, Decider, Runs, highest_share
+from jettison.windows.described import Window, grid_of, grids_of
 from jettison.windows.fan import Branch, Fan
-from jettison.windows.grid import Grid
 from jettison.windows.needs import Pipeline
-
-Window = Duration | tuple[Duration, Duration] | tuple[Duration, Duration, Duration]
-"""Size; size and slide; or size, slide and offset, as in Spark's `window`."""
 
 ONLY_QUERY = "answers"
 _PROBES = 64  # times at which a batch's kept share is looked up
@@ -82,9 +78,9 @@ class WindowDrop:
 
     def __post_init__(self) -> None:
         if (self.window is None) != bool(self.queries):
-            raise InvalidSetting(
-                explain("`window` must be given", f"{self.window!r}", hint="use `WindowDrop.for_query` to nest windows")
-            )
+            got = "neither" if self.window is None else "both"
+            hint = "use `WindowDrop.for_query` for nested windows and for several queries"
+            raise InvalidSetting(explain("either `window` or `queries` must be given", got, hint=hint))
         if self.decide not in ("runs", "coin"):
             raise InvalidSetting(
                 explain(
@@ -101,7 +97,7 @@ class WindowDrop:
         """The queries behind the guard and their windows."""
         if self.window is None:
             return Fan(self.queries)
-        return Fan((Branch(ONLY_QUERY, Pipeline((_grid(self.window),)), self.max_gap),))
+        return Fan((Branch(ONLY_QUERY, Pipeline((grid_of(self.window),)), self.max_gap),))
 
     @classmethod
     def for_query(
@@ -122,8 +118,8 @@ class WindowDrop:
         time
             The column that the first level's windows are over.
         windows
-            The windows of each level, from the input to the answers; or those by name, for several queries that share
-            the input.
+            A list with the window of each level, from the input to the answers; or such lists by name, for several queries
+            that share the input.
         max_gap
             Most consecutive answers that may be missing, for all or by name of the query.
         cost
@@ -140,14 +136,15 @@ class WindowDrop:
         >>> low / 60e6, high / 60e6
         (56.0, 120.0)
         """
-        named = dict(windows) if isinstance(windows, Mapping) else {ONLY_QUERY: windows}
+        named = windows if isinstance(windows, Mapping) else {ONLY_QUERY: windows}
+        gaps = max_gap if isinstance(max_gap, Mapping) else dict.fromkeys(named, max_gap)
+        _refuse_unknown("max_gap", gaps, named)
+        _refuse_unknown("cost", cost or {}, named)
+        if without := [name for name in named if name not in gaps]:
+            expected, got = f"`max_gap` must be given for every query ({', '.join(named)})", f"none for {without[0]!r}"
+            raise InvalidSetting(explain(expected, got, hint="pass one number to allow all of them the same"))
         branches = tuple(
-            Branch(
-                name,
-                Pipeline(tuple(_grid(level) for level in levels)),
-                max_gap[name] if isinstance(max_gap, Mapping) else max_gap,
-                (cost or {}).get(name, 1.0),
-            )
+            Branch(name, Pipeline(grids_of(levels, query=name)), gaps[name], (cost or {}).get(name, 1.0))
             for name, levels in named.items()
         )
         return cls(time=time, decide=decide, run=run, seed=seed, queries=branches)
@@ -183,7 +180,7 @@ class WindowDrop:
         admission = admit(self.fan, budget.keep_fraction, already_shut=marks.shut)
         open_fan = self.fan.without(admission.shut)
         if open_fan.max_gap < 1:
-            return marks, "no window is dropped: the queries' gaps do not span one common slide"
+            return marks, f"no window is dropped: {_too_short(open_fan)}"
         # Where rows carry the present time, the next batch covers as much of it as the last one took.
         ahead_us = _BATCHES_AHEAD * max(times.advance_us, round(stats.duration_s * 1e6))
         until = max(begun + 1, self.fan.first_unit_after(times.newest_us + ahead_us))
@@ -213,7 +210,7 @@ class WindowDrop:
         wanted = replace(trimmed, drop_share=drop_share, row_share=row_share, shut=admission.shut)
         extended = horizon.extend(self.fan, wanted, decider, begun=begun, until=until, drop_share=drop_share)
         # A unit is open while any query's window in it is: others of its windows may have been decided and closed before.
-        return horizon.trim(self.fan, extended, watermark), _note(open_fan, admission, drop_share, row_share)
+        return horizon.trim(self.fan, extended, watermark), _note(self.fan, open_fan, admission, drop_share, row_share)
 
     def _afresh(self, marks: WindowMarks, decider: Decider, watermark: int) -> WindowMarks:
         """Marks from the first open window on, when those before have all closed."""
@@ -257,37 +254,28 @@ class WindowDrop:
         return Runs(fan.max_gap, self._run_length(fan))
 
 
-def _note(fan: Fan, admission: Admission, drop_share: float, row_share: float) -> str:
+def _note(all_queries: Fan, fan: Fan, admission: Admission, drop_share: float, row_share: float) -> str:
     notes = [f"{drop_share:.2f} of the windows are dropped"]
     if row_share >= 1.0:
         notes.append("every row is still needed: the largest gap is shorter than a window")
     if admission.shut:
         notes.append(f"shut down, costliest first: {', '.join(admission.shut)}")
+        if all_queries.max_gap < 1:
+            notes.append(_too_short(all_queries))
     if not admission.enough:
         notes.append(f"a largest gap of {fan.max_gap} allows no more, so the latency bound may not be held")
     return "; ".join(notes)
 
 
-def _grid(window: Window) -> Grid:
-    parts = window if isinstance(window, tuple | list) else (window,)
-    if not 1 <= len(parts) <= 3 or any(isinstance(part, str) and "session" in part for part in parts):
-        raise InvalidSetting(
-            explain(
-                "a window must be a size, (size, slide) or (size, slide, offset)",
-                repr(window),
-                hint="session windows end where rows are missing, so none of them can be dropped ahead of its rows",
-            )
-        )
-    size = microseconds(parts[0], name="window size")
-    slide = microseconds(parts[1], name="window slide") if len(parts) > 1 else size
-    return Grid(size, slide, _offset(parts[2]) if len(parts) == 3 else 0)
+def _too_short(fan: Fan) -> str:
+    """Which queries cannot miss what all of them would miss together, and the way out."""
+    short = [f"{b.name} (raise it to {fan.windows_in_unit(b)})" for b in fan.branches if fan.gap_in_units(b) < 1]
+    return f"the largest gap is shorter than the common slide of all queries for {', '.join(short)}"
 
 
-def _offset(offset: Duration) -> int:
-    """Spark's `startTime`, which may also be zero or negative."""
-    text = str(offset).strip()
-    if text in ("0", "0.0") or text.startswith("0 "):
-        return 0
-    if isinstance(offset, str) and text.startswith("-"):
-        return -microseconds(text[1:], name="window offset")
-    return microseconds(offset, name="window offset")
+def _refuse_unknown(argument: str, given: Mapping[str, object], queries: Mapping[str, object]) -> None:
+    for name in given:
+        if name not in queries:
+            expected = f"`{argument}` must name queries of `windows` ({', '.join(queries)})"
+            hint = did_you_mean(name, queries, otherwise="name the queries alike in all arguments")
+            raise InvalidSetting(explain(expected, repr(name), hint=hint))

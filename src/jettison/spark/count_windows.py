@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from jettison.errors import InvalidSetting, explain
+from jettison.errors import InvalidSetting, Unsupported, explain
 from jettison.spark import validate
 from jettison.windows.counted import Counted, CountWindows
 from jettison.windows.decide import DecisionState, Runs
 from jettison.windows.grid import Grid
 
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _STATE = "seen BIGINT, run INT, owed DOUBLE, open ARRAY<BIGINT>, buffered ARRAY<DOUBLE>"
 
 
@@ -44,7 +46,7 @@ def count_windows(
     key
         Column by which windows are counted.
     order
-        Column that orders the rows of one micro-batch; a row counts from when it arrives.
+        Column that orders the rows of one micro-batch, nulls first; a row counts from when it arrives.
     value
         Column of numbers to collect.
     size, slide
@@ -52,7 +54,8 @@ def count_windows(
     max_gap
         Most consecutive windows that may be missing, for each key.
     drop_share
-        Share of windows to drop, which may change from row to row.
+        Share of windows to drop, which may change from row to row; where it is null, nothing is dropped. No controller
+        sets it.
 
     Returns
     -------
@@ -70,8 +73,9 @@ def count_windows(
                 hint="1 for never two missing windows in a row",
             )
         )
-    machine = CountWindows(Grid(size, slide or size), Runs(max_gap))
-    share = F.lit(drop_share).cast("double") if isinstance(drop_share, (int, float)) else drop_share.cast("double")
+    machine = CountWindows(Grid(size, size if slide is None else slide), Runs(max_gap))
+    share = _share(drop_share)
+    _refuse_other_state_stores(rows.sparkSession)
     fed = rows.select(
         F.col(key).alias("key"),
         F.col(order).alias("at"),
@@ -87,6 +91,22 @@ def count_windows(
     return answers.withColumnRenamed("key", key)
 
 
+def _share(drop_share: Column | float) -> Column:
+    if isinstance(drop_share, Column):
+        return F.coalesce(drop_share.cast("double"), F.lit(0.0))
+    if not 0.0 <= drop_share <= 1.0:
+        hint = "pass a share of 1, not a percentage"
+        raise InvalidSetting(explain("`drop_share` must lie in [0, 1]", repr(drop_share), hint=hint))
+    return F.lit(float(drop_share))
+
+
+def _refuse_other_state_stores(spark: SparkSession) -> None:
+    provider = str(spark.conf.get(_PROVIDER))
+    if not provider.endswith(_ROCKSDB.rpartition(".")[2]):  # vendors have their own
+        hint = f"spark.conf.set({_PROVIDER!r}, {_ROCKSDB!r})"
+        raise Unsupported(explain("count-based windows need the RocksDB state store", provider, hint=hint))
+
+
 class _Processor(StatefulProcessor):
     """Feeds the machine of each key and keeps its state with the query's."""
 
@@ -98,7 +118,7 @@ class _Processor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         state = _restored(self._state.get()) if self._state.exists() else self._machine.start()
-        for row in sorted(rows, key=lambda row: row["at"]):
+        for row in sorted(rows, key=lambda row: (row["at"] is not None, row["at"])):
             state, answers = self._machine.feed(state, [row["value"]], row["share"])
             for window, values in answers:
                 yield Row(key=key[0], window=window, values=list(values))

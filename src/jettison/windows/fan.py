@@ -102,7 +102,11 @@ class Fan:
 
     def gap_in_units(self, branch: Branch) -> int:
         """How many units in a row this query can miss; 0 where not even one."""
-        return branch.max_gap // (self.length // branch.pipeline.final.slide)
+        return branch.max_gap // self.windows_in_unit(branch)
+
+    def windows_in_unit(self, branch: Branch) -> int:
+        """How many windows of a query each unit decides."""
+        return self.length // branch.pipeline.final.slide
 
     @cached_property
     def max_gap(self) -> int:
@@ -123,7 +127,7 @@ class Fan:
         """The windows of a query that a unit decides."""
         grid, start = branch.pipeline.final, self.base + unit * self.length
         first = -((grid.offset - start) // grid.slide)  # the first start at or after the unit's
-        return range(first, first + self.length // grid.slide)
+        return range(first, first + self.windows_in_unit(branch))
 
     def void(self, unit: int) -> bool:
         """Whether none of the unit's windows can ever have an answer."""

@@ -25,7 +25,7 @@ def furthest_unit(fan: Fan, marks: WindowMarks) -> int:
     """The first unit that there is no room for, were every unit before it marked."""
     assert marks.next_unit is not None
     marked = sum(map(len, marks.marks))
-    per_unit = sum(fan.length // branch.pipeline.final.slide for branch in fan.branches)
+    per_unit = sum(map(fan.windows_in_unit, fan.branches))
     return marks.next_unit + max(MOST_MARKS - marked, 0) // per_unit
 
 

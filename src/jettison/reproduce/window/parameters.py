@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -86,16 +87,26 @@ def _claims_on_slide(measured: Rates) -> list[Claim]:
 
 
 def _plot(measured: Rates) -> Figure:
-    figure = Figure(figsize=(6, 4))
-    axes = figure.subplots()
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    by_size, by_slide = figure.subplots(1, 2, sharey=True)
+    for kind, excess in [(kind, x) for kind in ("tumbling", "slide 1") for x in _EXCESS]:
+        slide = {size: size if kind == "tumbling" else 1 for size in range(25, 101, 25)}
+        found = {size: measured[size, s][excess] for size, s in slide.items() if (size, s) in measured}
+        modelled = {size: _modelled(size, s)[excess] for size, s in slide.items()}
+        _points_and_line(by_size, found, modelled, f"{kind}, excess {excess:.0%}")
+    by_size.set(xlabel="size of the windows in tuples", ylabel="drop rate needed", ylim=(0, 1.05), title="Figure 12")
     fine = [slide for slide in range(1, 101) if 100 % slide == 0]
-    for x in _EXCESS:
-        found = {slide: rates[x] for (size, slide), rates in measured.items() if size == 100}
-        line = axes.plot(list(found), list(found.values()), "o", label=f"measured, excess {x:.0%}")[0]
-        axes.plot(fine, [_modelled(100, s)[x] for s in fine], "--", color=line.get_color(), label="model")
-    axes.set(xlabel="slide in tuples, windows of 100", ylabel="drop rate needed", xscale="log", ylim=(0, 1.05))
-    axes.legend(fontsize=7)
+    for excess in _EXCESS:
+        found = {slide: rates[excess] for (size, slide), rates in measured.items() if size == 100}
+        _points_and_line(by_slide, found, {s: _modelled(100, s)[excess] for s in fine}, f"excess {excess:.0%}")
+    by_slide.set(xlabel="slide in tuples, windows of 100", xscale="log", title="Figure 13")
     return figure
+
+
+def _points_and_line(axes: Axes, measured: dict[int, float], modelled: dict[int, float], label: str) -> None:
+    points = axes.plot(list(measured), list(measured.values()), "o", label=f"{label}, measured")[0]
+    axes.plot(list(modelled), list(modelled.values()), "--", color=points.get_color(), label="model")
+    axes.legend(fontsize=6)
 
 
 def _modelled(size: int, slide: int) -> dict[float, float]:
