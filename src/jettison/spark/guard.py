@@ -38,13 +38,17 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     keep, weight = _decision(seen, point, mechanism)
     if mechanism.stays and not point.dry_run:
         return _emptied(seen, rows.columns, point, mechanism, keep, weight)
-    added = {WEIGHT: weight, **mechanism.marks(F.col(PLAN))}
+    marks = mechanism.marks(F.col(PLAN))
     if point.dry_run or point.observed:
         more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
         kept = counted if point.dry_run else counted.where(keep)
-        return kept.withColumns(added).drop(*passing, _SAMPLE)
-    return _marked(_marked_kept(seen, point, keep).withColumns(added), point, mechanism, passing, sample)
+        return kept.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE)
+    # The plan ends here. Left in the filter's condition and in a column that the optimizer may compute later, it would
+    # travel on, and where the compiled stage ends behind the guard, as at `from_json`, be copied into every row.
+    decided = seen.withColumn(_KEEP, computed_once(keep))
+    weighted = _marked_kept(decided, point).withColumns({WEIGHT: computed_once(weight), **marks})
+    return _marked(weighted, point, mechanism, [*passing, _KEEP], sample)
 
 
 def _with_helpers(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Column) -> tuple[DataFrame, list[str]]:
@@ -148,8 +152,8 @@ def _marked_seen(rows: DataFrame, point: DropPoint) -> DataFrame:
     return rows.where(F.spark_partition_id() >= mark_number(point.name, "seen"))
 
 
-def _marked_kept(rows: DataFrame, point: DropPoint, keep: Column) -> DataFrame:
-    return rows.where(keep | (F.spark_partition_id() < mark_number(point.name, "kept")))
+def _marked_kept(decided: DataFrame, point: DropPoint) -> DataFrame:
+    return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept")))
 
 
 def _recent(arrival: str, rows: Column) -> Column:
