@@ -1,8 +1,9 @@
 """Which promise gives way when latency, rows and accuracy cannot all be kept.
 
 1. **Latency and the row budget hold**: the smaller of the two says how many rows may be processed.
-2. **Every group appears with its exact count**, whatever was dropped.
-3. **Every group has a value** while there are `min_rows` for each; beyond that, groups without kept rows are flagged.
+2. **Every group appears with its exact count**, whatever was dropped, where dropped rows are counted.
+3. **Every group has a value** while there are `min_rows` for each; beyond that, groups without kept rows are flagged, or
+   missing where dropped rows are not counted.
 4. **Accuracy** is met if rules 1 to 3 leave enough rows. If they leave more, the surplus is dropped; if they leave
    fewer, the plan's cause names the error to be expected instead.
 """

@@ -20,6 +20,8 @@ from jettison.settings.group_drop import rounded_down
 from jettison.stats import Budget, PointStats, Stats
 
 _LEAST_LEFT = 1.0 / 60.0  # of a pane that is over, late rows still come: as many as in a usual batch
+_OVERDRAFT = 0.1
+"""Share of its even pace at which a row budget that was spent early goes on: a row without a chance would bias answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class ConceptDrop:
     window has not shown before is kept whole, and no group is thinned below `min_rows` a pane while the budget has that
     many for each. Answers stay unbiased however wrong the counts are.
 
-    When promises conflict: the latency bound and the row budget hold; every group appears with its exact count; then
-    every group has a value; then the accuracy is met. What gave way stands in the plan's cause.
+    When promises conflict: the latency bound and the row budget hold; with `exact_counts` every group appears with its
+    count, whatever was dropped; then every group has a value; then the accuracy is met. What gave way stands in the
+    plan's cause, and so in the ledger.
 
     Parameters
     ----------
@@ -43,7 +46,9 @@ class ConceptDrop:
     window
         Length and slide as in Spark's `window`; one duration for windows that do not overlap.
     rows
-        Most rows of a window to process; the latency bound alone, unless given.
+        Most rows of a window to process; the latency bound alone, unless given. On top come rows of groups that are new
+        in the window, until they are counted (a micro-batch or two), and the query's first micro-batch. A budget spent
+        early goes on at a tenth of its pace, because a row without any chance to be kept would bias the answer.
     error, confidence
         Relative error of a group's mean that is good enough. Rows beyond it are dropped even when there is time.
     variation
@@ -122,7 +127,8 @@ class ConceptDrop:
                     hint=did_you_mean(self.allocation, RULES, otherwise="leave it out for the usual one"),
                 )
             )
-        for name, value in (("rows", self.rows), ("min_rows", self.min_rows), ("max_groups", self.max_groups)):
+        numbers = {"rows": self.rows, "min_rows": self.min_rows, "max_groups": self.max_groups}
+        for name, value in (numbers | {"variation": self.variation}).items():
             if value is not None and not value > 0:
                 raise InvalidSetting(
                     explain(f"`{name}` must be positive", repr(value), hint="leave it out to let the policy choose")
@@ -146,6 +152,10 @@ class ConceptDrop:
         """Time between two window starts in microseconds."""
         slide = self.window[1] if isinstance(self.window, tuple) else self.window
         return round(seconds(slide, name="window") * 1e6)
+
+    @property
+    def _panes(self) -> int:
+        return self.window_us // self.pane_us
 
     def book(self) -> PaneBook:
         """An empty book for the groups of one drop point."""
@@ -188,6 +198,9 @@ class ConceptDrop:
         left = max(1.0 - tally.progress, _LEAST_LEFT)
         rows_left = tally.rows * left / tally.progress
         settled = self._settled(tally, share, rows_left, variation)
+        # The rows that an accuracy asks for come evenly from the whole pane: this is the part of it to come.
+        part = left / (tally.progress + left)
+        enough = None if settled.enough_rows is None else settled.enough_rows * part
         rates = strict_rates(
             tally,
             settled.allowed,
@@ -195,27 +208,33 @@ class ConceptDrop:
             rule=self.allocation,
             min_rows=self.min_rows,
             max_named=room,
-            enough_rows=settled.enough_rows,
+            enough_rows=enough,
         )
         if rates.crowded:
             remarks.append(f"more groups than rows to keep at {name}: about {rates.cap:.2g} rows a group and pane")
         if settled.binding == "rows":
             remarks.append(f"the row budget of {self.rows:,} a window binds at {name}")
-        if settled.enough_rows is not None and self.error is not None and rates.cap < settled.enough_rows * (1 - 1e-9):
-            expected = expected_error(rates.cap, Accuracy(self.error, self.confidence), variation)
+        if enough is not None and self.error is not None and rates.cap < enough * (1 - 1e-9):
+            rows = self._panes * rates.cap / part
+            expected = expected_error(rows, Accuracy(self.error, self.confidence), variation)
             remarks.append(f"an error of {expected:.2g} instead of {self.error:g} is to be expected at {name}")
         return rates
 
     def _settled(self, tally: WindowTally, share: float, rows_left: float, variation: float) -> Settlement:
-        panes = self.window_us // self.pane_us
         return settle(
             latency_share=share,
             rows_left=rows_left,
-            row_budget_left=None if self.rows is None else self.rows / panes - tally.kept,
+            row_budget_left=self._row_budget_left(tally),
             # A window's rows of a group come in as many panes.
-            accuracy=None if self.error is None else Accuracy(self.error * panes**0.5, self.confidence),
+            accuracy=None if self.error is None else Accuracy(self.error * self._panes**0.5, self.confidence),
             variation=variation,
         )
+
+    def _row_budget_left(self, tally: WindowTally) -> float | None:
+        if self.rows is None:
+            return None
+        of_pane, left = self.rows / self._panes, max(1.0 - tally.progress, _LEAST_LEFT)
+        return max(of_pane - tally.kept, _OVERDRAFT * of_pane * left)
 
     def _new_share(self, share: float, known: Sequence[WindowTally]) -> float:
         """Share for panes of which nothing is known: the budget's, and not more than the row budget allows."""
