@@ -106,7 +106,7 @@ def test_an_accuracy_that_cannot_be_met_names_the_error_instead():
     [
         (0.01, 100_000, 0.01, 1000, ["an error of 0.062"]),  # latency is the tightest
         (1.0, 1000, 0.01, 1000, ["row budget of 1,000", "an error of 0.062"]),  # the row budget is
-        (1.0, 100_000, 0.1, 384, []),  # the accuracy asks for less than either allows
+        (1.0, 50_000, 0.1, 384, []),  # the accuracy asks for less than either allows
         (0.5, 400_000, 0.0001, 50_000, ["an error of"]),  # and for more than there is
     ],
     ids=["latency", "rows", "accuracy", "accuracy out of reach"],

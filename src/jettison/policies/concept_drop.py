@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jettison.concept.allocation import MIN_ROWS, RULES
 from jettison.concept.book import PaneBook
 from jettison.concept.concepts import Accuracy
-from jettison.concept.promises import Settlement, expected_error, settle
+from jettison.concept.promises import LEAST_LEFT, Settlement, budget_left, expected_error, settle
 from jettison.concept.strict import WindowRates, strict_rates
 from jettison.concept.tally import WindowTally
 from jettison.durations import Duration, seconds
@@ -18,10 +18,6 @@ from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import GroupDrop
 from jettison.settings.group_drop import rounded_down
 from jettison.stats import Budget, PointStats, Stats
-
-_LEAST_LEFT = 1.0 / 60.0  # of a pane that is over, late rows still come: as many as in a usual batch
-_OVERDRAFT = 0.1
-"""Share of its even pace at which a row budget that was spent early goes on: a row without a chance would bias answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +191,7 @@ class ConceptDrop:
     def _rates(
         self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str], variation: float
     ) -> WindowRates:
-        left = max(1.0 - tally.progress, _LEAST_LEFT)
+        left = max(1.0 - tally.progress, LEAST_LEFT)
         rows_left = tally.rows * left / tally.progress
         settled = self._settled(tally, share, rows_left, variation)
         # The rows that an accuracy asks for come evenly from the whole pane: this is the part of it to come.
@@ -212,7 +208,7 @@ class ConceptDrop:
         )
         if rates.crowded:
             remarks.append(f"more groups than rows to keep at {name}: about {rates.cap:.2g} rows a group and pane")
-        if settled.binding == "rows":
+        if settled.binding == "rows" and rates.expected_rows > 0.999 * settled.allowed:
             remarks.append(f"the row budget of {self.rows:,} a window binds at {name}")
         if enough is not None and self.error is not None and rates.cap < enough * (1 - 1e-9):
             rows = self._panes * rates.cap / part
@@ -221,20 +217,15 @@ class ConceptDrop:
         return rates
 
     def _settled(self, tally: WindowTally, share: float, rows_left: float, variation: float) -> Settlement:
+        left = max(1.0 - tally.progress, LEAST_LEFT)
         return settle(
             latency_share=share,
             rows_left=rows_left,
-            row_budget_left=self._row_budget_left(tally),
+            row_budget_left=None if self.rows is None else budget_left(self.rows / self._panes, tally.kept, left),
             # A window's rows of a group come in as many panes.
             accuracy=None if self.error is None else Accuracy(self.error * self._panes**0.5, self.confidence),
             variation=variation,
         )
-
-    def _row_budget_left(self, tally: WindowTally) -> float | None:
-        if self.rows is None:
-            return None
-        of_pane, left = self.rows / self._panes, max(1.0 - tally.progress, _LEAST_LEFT)
-        return max(of_pane - tally.kept, _OVERDRAFT * of_pane * left)
 
     def _new_share(self, share: float, known: Sequence[WindowTally]) -> float:
         """Share for panes of which nothing is known: the budget's, and not more than the row budget allows."""
