@@ -167,12 +167,12 @@ def test_columns_and_panes():
     assert (made.window_us, made.pane_us) == (3 * PANE, PANE)
 
 
-def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1):
-    """A pane under the policy's own plans, batch by batch; which rows were kept, and every plan's cause."""
+def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1, before=()):
+    """A pane under the policy's own plans, batch by batch, after those `before`; rows kept, and every plan's cause."""
     random, known, kept = np.random.default_rng(seed), WindowTally(0), np.zeros(len(groups), bool)
     causes = []
     for number, piece in enumerate(np.array_split(np.arange(len(groups)), batches)):
-        made = plan(made_by, known, keep=keep) if number else plan(made_by, keep=keep)
+        made = plan(made_by, *before, *[known] * (number > 0), keep=keep)
         causes.append(made.cause)
         share = keep_shares(made.points["rides"], np.zeros(len(piece)), groups[piece])
         kept[piece] = random.random(len(piece)) < share
@@ -204,11 +204,16 @@ def test_by_default_every_batch_keeps_to_the_budget_and_hardly_a_group_is_lost()
     assert lost <= 0.03 * len(set(groups))
 
 
-def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so():
+@pytest.mark.parametrize("row_budget", [False, True], ids=["latency", "rows"])
+def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so(row_budget):
     groups = np.random.default_rng(5).integers(0, 2**62, 100_000)
-    kept, causes = play(policy(max_groups=200), groups, keep=0.02, batches=20)
-    assert kept.mean() <= 0.02 * 1.1
+    before = tally([100_000], progress=1.0, start=-PANE, kept=2000.0)
+    budget = {"rows": 2000, "keep": 1.0} if row_budget else {"rows": None, "keep": 0.02}
+    made_by = policy(max_groups=200, rows=budget["rows"])
+    kept, causes = play(made_by, groups, keep=budget["keep"], batches=20, before=[before] * row_budget)
+    assert 0.8 * 2000 < kept.sum() <= 1.1 * 2000
     assert "more groups than rows" in causes[-1]
+    assert ("the row budget of 2,000 a window binds" in causes[-1]) == row_budget
 
 
 def test_the_rate_of_a_scalar_follows_from_the_mean_and_variance_that_were_seen():
