@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.errors import InvalidSetting
 from jettison.plan import DropPlan
 from jettison.policies.join_drop import JoinDrop
 from jettison.spark.joins import join_side, join_totals
@@ -33,7 +34,7 @@ class Third(JoinDrop):
 
 
 def land(folder: Path, side: int, rows: int = 6000, batches: int = BATCHES, *, closed: bool = False) -> pa.Table:
-    """A minute of rows on keys by Zipf's law, a file for each batch, and then a row or two much later, if `closed`."""
+    """A minute of rows on keys by Zipf's law, a file for each batch, and then a row much later, if `closed`."""
     folder.mkdir()
     random = np.random.default_rng(side)
     key = np.minimum(random.zipf(1.4, rows), 3000)
@@ -43,9 +44,9 @@ def land(folder: Path, side: int, rows: int = 6000, batches: int = BATCHES, *, c
     batch = (us - START * 1_000_000) * batches // 60_000_000
     for number in range(batches):
         _write(folder, number, table.filter(pa.array(batch == number)))
-    for late in range(2 * closed):
-        end = {"id": [rows + late], "us": [(START + 600 * (1 + late)) * 1_000_000], "ad": [-1 - side], "value": [0.0]}
-        _write(folder, batches + late, pa.table(end))
+    if closed:
+        end = {"id": [rows], "us": [(START + 600) * 1_000_000], "ad": [-1 - side], "value": [0.0]}
+        _write(folder, batches, pa.table(end))
     return table
 
 
@@ -92,9 +93,39 @@ def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSessi
         assert kept.count() < 0.5 * matches.sum()
 
 
+def test_a_drop_point_that_is_no_side_of_the_join_is_refused(source, tmp_path):
+    policy = jt.JoinDrop("key", "at", "1 minute", sides=("views", "clicks"))
+    shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
+    with pytest.raises(InvalidSetting, match="'views' and 'clicks'"):
+        shedder.guard(source.stream(), id="id")
+    assert "jt_whole" in shedder.guard(source.stream(), id="id", name="clicks").columns
+
+
+def test_bounds_cover_the_count_of_a_join_with_a_time_range(spark):
+    random, truths, kept = np.random.default_rng(5), [], []
+    for draw in range(120):
+        left, right = random.uniform(0, 30, 80), random.uniform(0, 40, 90)
+        apart = right[None, :] - left[:, None]
+        near = (apart >= 0) & (apart <= 10)
+        truths.append(near.sum())
+        chosen = near & (random.random(80) < 0.4)[:, None] & (random.random(90) < 0.5)[None, :]
+        ids = np.argwhere(chosen)
+        kept.append(pa.table({"draw": np.full(len(ids), draw), "left_id": ids[:, 0], "right_id": ids[:, 1]}))
+    pairs = spark.createDataFrame(pa.concat_tables(kept)).select(
+        "*",
+        *(F.lit(of_one).alias(name) for name, of_one in {"ad": 7, "left_weight": 2.5, "right_weight": 2.0}.items()),
+        *(F.lit(False).alias(f"{side}_whole") for side in ("left", "right")),
+    )
+    found = {
+        row["draw"]: row for row in join_totals(pairs, ["draw"], "ad", left_id="left_id", right_id="right_id").collect()
+    }
+    covered = np.mean([found[draw]["lower"] <= truth <= found[draw]["upper"] for draw, truth in enumerate(truths)])
+    assert 0.88 <= covered <= 0.99
+
+
 def test_totals_come_out_of_the_streaming_query_itself_over_a_join_with_a_time_range(spark, tmp_path):
     sides = {
-        side: land(tmp_path / side, 2 + number, 2500, 4, closed=True) for number, side in enumerate(("left", "right"))
+        side: land(tmp_path / side, 2 + number, 2500, 3, closed=True) for number, side in enumerate(("left", "right"))
     }
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=Third("ad", "at", "1 minute"))
 
