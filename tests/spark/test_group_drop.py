@@ -217,7 +217,7 @@ def test_percentiles_and_functions_over_a_windows_rows_see_what_was_kept_with_it
     case = DriftCase(seed=4, windows=1, batches=5, groups=12, rows=4000)
     truth = land(case, tmp_path / "in")
 
-    def mean_of(rows: list[Row]) -> float:
+    def mean_of(rows):
         return sum(row["fare"] * row["jt_weight"] for row in rows) / sum(row["jt_weight"] for row in rows)
 
     def query(rows: DataFrame) -> DataFrame:
