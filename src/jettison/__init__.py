@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jettison.settings import GroupDrop, RandomDrop, RangeDrop, WindowMarks
     from jettison.sifter.queries import RangeQueries
     from jettison.sifter.space import Attribute
-    from jettison.spark.aggregates import avg, count, evidence, stddev, sum, variance
+    from jettison.spark.aggregates import avg, count, evidence, percentile, stddev, sum, variance
     from jettison.spark.count_windows import count_windows
     from jettison.spark.joins import join_side, join_totals, pair_weight
     from jettison.spark.load_aware import load_aware
@@ -71,6 +71,7 @@ _HOME = {
     "join_totals": "jettison.spark.joins",
     "load_aware": "jettison.spark.load_aware",
     "pair_weight": "jettison.spark.joins",
+    "percentile": "jettison.spark.aggregates",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -112,6 +113,7 @@ __all__ = [
     "join_totals",
     "load_aware",
     "pair_weight",
+    "percentile",
     "stddev",
     "sum",
     "variance",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.concept.concepts import GroupConcept, JoinConcept
-from jettison.concept.joins import JoinRates, estimate_join, is_heavy, join_rates
+from jettison.concept.concepts import Accuracy, GroupConcept, JoinConcept
+from jettison.concept.joins import JoinRates, count_error, estimate_join, is_heavy, join_rates, rows_for
 
 KEYS = 3000
 
@@ -46,6 +46,28 @@ def test_counts_are_unbiased_and_covered(share):
     assert values.mean() == pytest.approx(truth, abs=4 * values.std() / np.sqrt(trials))
     covered = np.mean([one.lower <= truth <= one.upper for one in made])
     assert 0.90 <= covered <= 0.99
+
+
+@pytest.mark.parametrize("error", [0.03, 0.2])
+def test_the_rows_for_an_accuracy_give_it(error):
+    random = np.random.default_rng(6)
+    left, right = sides(random)
+    concept = JoinConcept(GroupConcept.of(left), GroupConcept.of(right))
+    allowed = rows_for(concept, Accuracy(error, 0.9), 40_000)
+    rates = join_rates(concept, allowed)
+    assert allowed < 20_000
+    assert count_error(concept, rates, 0.9) == pytest.approx(error, rel=0.01)
+    truth, trials = concept.matches.sum(), 400
+    made = [estimate_join(np.arange(KEYS), *thin(left, right, rates, random), rates).value for _ in range(trials)]
+    within = (np.abs(np.array(made) / truth - 1.0) <= error).mean()
+    assert within == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / trials))
+
+
+def test_an_accuracy_out_of_reach_takes_what_there_is():
+    concept = JoinConcept(GroupConcept.of([1] * 500), GroupConcept.of([1] * 500))
+    assert rows_for(concept, Accuracy(0.001), 100) == 100
+    unmatched = JoinConcept(GroupConcept.of([1]), GroupConcept.of([2]))
+    assert rows_for(unmatched, Accuracy(0.1), 2) == 2
 
 
 def test_sums_are_unbiased_although_the_concept_is_wrong():

@@ -93,12 +93,48 @@ def test_a_row_budget_binds_when_it_is_the_smaller_and_counts_what_was_kept():
 
 def test_an_accuracy_drops_what_it_does_not_need_even_when_there_is_time():
     setting = plan(policy(error=0.1), tally([50_000, 50_000]), keep=1.0).points["rides"]
-    assert keep_shares(setting, [0], [0])[0] * 50_000 == pytest.approx(384.1, rel=1e-3)
+    assert keep_shares(setting, [0], [0])[0] * 100_000 == pytest.approx(384.1, rel=1e-3)  # of the whole pane's rows
 
 
 def test_an_accuracy_that_cannot_be_met_names_the_error_instead():
     made = plan(policy(error=0.01), tally([50_000, 50_000]), keep=0.01)
-    assert "an error of 0.088 instead of 0.01 is to be expected at rides" in made.cause
+    assert "an error of 0.062 instead of 0.01 is to be expected at rides" in made.cause  # 1 % of a group are 1,000 rows
+
+
+@pytest.mark.parametrize(
+    ("keep", "rows", "error", "kept", "said"),
+    [
+        (0.01, 100_000, 0.01, 1000, ["an error of 0.062"]),  # latency is the tightest
+        (1.0, 1000, 0.01, 1000, ["row budget of 1,000", "an error of 0.062"]),  # the row budget is
+        (1.0, 50_000, 0.1, 384, []),  # the accuracy asks for less than either allows
+        (0.5, 400_000, 0.0001, 50_000, ["an error of"]),  # and for more than there is
+    ],
+    ids=["latency", "rows", "accuracy", "accuracy out of reach"],
+)
+def test_of_latency_rows_and_accuracy_the_tightest_holds_and_what_gave_way_is_said(keep, rows, error, kept, said):
+    # One group, half a pane with 50,000 rows gone by, of which the budgets have paid their part.
+    half = tally([50_000], kept=kept / 2)
+    made = plan(policy(rows=rows, error=error), half, keep=keep)
+    assert keep_shares(made.points["rides"], [0], [0])[0] * 100_000 == pytest.approx(kept, rel=2e-3)
+    assert made.cause.count(";") == len(said)
+    assert all(part in made.cause for part in said)
+
+
+def test_a_row_budget_that_new_groups_have_spent_leaves_every_row_a_chance_and_goes_on_at_a_tenth_of_its_pace():
+    random = np.random.default_rng(3)
+    # A slow first half, then ten times as many rows, and all of new groups: their first batch is kept whole.
+    sizes = [200] * 30 + [2000] * 30
+    known, kept, weights = WindowTally(0), 0, 0.0
+    for number, size in enumerate(sizes):
+        groups = random.integers(0, 50, size) + 1000 * (number >= 30)
+        setting = plan(policy(rows=3000), *[known] * (number > 0), keep=1.0).points["rides"]
+        share = keep_shares(setting, np.zeros(size), groups)
+        assert (share > 0).all()
+        keep = random.random(size) < share
+        kept, weights = kept + keep.sum(), weights + (1 / share[keep]).sum()
+        known = known.add(groups, progress=(number + 1) / len(sizes), kept=float(keep.sum()))
+    assert 3000 < kept < 3000 * 1.1 + 2000
+    assert weights == pytest.approx(sum(sizes), rel=0.25)
 
 
 def test_protected_rows_are_paid_for_by_the_others():
@@ -116,6 +152,7 @@ def test_protected_rows_are_paid_for_by_the_others():
         ({"rows": 0}, "`rows`"),
         ({"max_groups": 0}, "`max_groups`"),
         ({"error": -1.0}, "`error`"),
+        ({"variation": 0.0}, "`variation`"),
         ({"error": 0.1, "confidence": 2.0}, "`confidence`"),
     ],
 )
@@ -130,12 +167,12 @@ def test_columns_and_panes():
     assert (made.window_us, made.pane_us) == (3 * PANE, PANE)
 
 
-def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1):
-    """A pane under the policy's own plans, batch by batch; which rows were kept, and every plan's cause."""
+def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1, before=()):
+    """A pane under the policy's own plans, batch by batch, after those `before`; rows kept, and every plan's cause."""
     random, known, kept = np.random.default_rng(seed), WindowTally(0), np.zeros(len(groups), bool)
     causes = []
     for number, piece in enumerate(np.array_split(np.arange(len(groups)), batches)):
-        made = plan(made_by, known, keep=keep) if number else plan(made_by, keep=keep)
+        made = plan(made_by, *before, *[known] * (number > 0), keep=keep)
         causes.append(made.cause)
         share = keep_shares(made.points["rides"], np.zeros(len(piece)), groups[piece])
         kept[piece] = random.random(len(piece)) < share
@@ -167,11 +204,16 @@ def test_by_default_every_batch_keeps_to_the_budget_and_hardly_a_group_is_lost()
     assert lost <= 0.03 * len(set(groups))
 
 
-def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so():
+@pytest.mark.parametrize("row_budget", [False, True], ids=["latency", "rows"])
+def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so(row_budget):
     groups = np.random.default_rng(5).integers(0, 2**62, 100_000)
-    kept, causes = play(policy(max_groups=200), groups, keep=0.02, batches=20)
-    assert kept.mean() <= 0.02 * 1.1
+    before = tally([100_000], progress=1.0, start=-PANE, kept=2000.0)
+    budget = {"rows": 2000, "keep": 1.0} if row_budget else {"rows": None, "keep": 0.02}
+    made_by = policy(max_groups=200, rows=budget["rows"])
+    kept, causes = play(made_by, groups, keep=budget["keep"], batches=20, before=[before] * row_budget)
+    assert 0.8 * 2000 < kept.sum() <= 1.1 * 2000
     assert "more groups than rows" in causes[-1]
+    assert ("the row budget of 2,000 a window binds" in causes[-1]) == row_budget
 
 
 def test_the_rate_of_a_scalar_follows_from_the_mean_and_variance_that_were_seen():
@@ -181,6 +223,23 @@ def test_the_rate_of_a_scalar_follows_from_the_mean_and_variance_that_were_seen(
         point = PointStats(1000, 1000, windows=(tally([46_000]),), variation=variation)
         made = scalar.plan(Stats(0, 0.0, 1.0, {"packets": point}), Budget(1.0, 1.0, 3.0, "there is time"))
         shares[variation] = made.points["packets"].keeps[0][0]
-    assert shares[None] == pytest.approx(1537 / 46_000, rel=0.01)  # a coefficient of variation of 1
+    assert shares[None] == pytest.approx(1537 / 92_000, rel=0.01)  # variation 1, half of the rows seen
     assert shares[0.5] == pytest.approx(shares[None] / 4, rel=0.01)
     assert shares[2.0] == pytest.approx(shares[None] * 4, rel=0.01)
+
+
+def test_a_scalar_meets_its_accuracy_with_about_the_rows_that_it_needs():
+    random, errors, kept_rows = np.random.default_rng(8), [], []
+    scalar, batches, needed = policy(group="'all'", error=0.05), 60, 1537
+    for _ in range(60):
+        values = random.exponential(10.0, 60_000)  # a coefficient of variation of 1, as assumed unless told
+        keep, weight = np.zeros(len(values), bool), np.ones(len(values))
+        for number, piece in enumerate(np.array_split(np.arange(len(values)), batches)):
+            known = WindowTally(0).add([5], [number * 1000], progress=number / batches, kept=keep.sum())
+            made = plan(scalar, *[known] * (number > 0), keep=1.0).points["rides"]
+            share = keep_shares(made, [0], [5])[0]
+            keep[piece], weight[piece] = random.random(len(piece)) < share, 1.0 / share
+        errors.append(abs(np.average(values[keep], weights=weight[keep]) / values.mean() - 1.0))
+        kept_rows.append(keep.sum())
+    assert (np.array(errors) <= 0.05).mean() >= 0.95 - 3 * (0.05 * 0.95 / 60) ** 0.5
+    assert np.mean(kept_rows) < 1000 + 1.1 * needed  # the first batch, of which nothing is known, comes on top

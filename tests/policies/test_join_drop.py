@@ -63,7 +63,47 @@ def test_panes_that_one_side_has_not_reached_have_no_heavy_keys():
     assert made.groups[1] == ()
 
 
-@pytest.mark.parametrize("wrong", [{"key": ""}, {"sides": ("left", "left")}, {"max_groups": 0}])
+BOTH = {1: 50_000, 2: 20_000} | {key: 3 for key in range(10, 60)}
+
+
+def expected_rows(made, rows: dict[int, int]) -> float:
+    """Of a pane of which half has passed: rows kept of both sides, were the shares in force from its start."""
+    return sum(
+        2 * (keep_shares(made[side], np.zeros(len(rows)), list(rows)) * list(rows.values())).sum() for side in made
+    )
+
+
+@pytest.mark.parametrize(
+    ("keep", "rows", "error", "kept", "said"),
+    [
+        (0.01, 100_000, 0.001, 2806, ["an error of"]),  # latency is the tightest
+        (1.0, 2000, 0.001, 2000, ["row budget of 2,000 a pane binds", "an error of"]),  # the row budget is
+        (1.0, 100_000, 0.05, None, []),  # the accuracy asks for less than either allows
+    ],
+    ids=["latency", "rows", "accuracy"],
+)
+def test_of_latency_rows_and_accuracy_the_tightest_holds_and_what_gave_way_is_said(keep, rows, error, kept, said):
+    half = tally(BOTH), tally(BOTH)
+    made = plan((half[0],), (half[1],), keep, rows=rows, error=error)
+    assert made.cause.count(";") == len(said)
+    assert all(part in made.cause for part in said)
+    found = expected_rows(made.points, BOTH)
+    if kept is not None:
+        assert found == pytest.approx(2 * kept if said[0].startswith("row") else kept, rel=0.01)
+    else:
+        assert 1000 < found < 0.2 * 4 * sum(BOTH.values())
+
+
+def test_a_row_budget_that_is_spent_leaves_every_row_a_chance():
+    spent = tally(BOTH).add([1], [0], progress=0.5, kept=9000.0)
+    made = plan((spent,), (tally(BOTH),), 1.0, rows=5000).points["left"]
+    assert (keep_shares(made, np.zeros(len(BOTH)), list(BOTH)) > 0).all()
+    assert expected_rows({"left": made, "right": made}, BOTH) < 1100
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"key": ""}, {"sides": ("left", "left")}, {"max_groups": 0}, {"rows": 0}, {"error": 0.0}]
+)
 def test_what_makes_no_sense_is_refused(wrong):
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(InvalidSetting, match="Hint"):
         policy(**wrong)

@@ -175,6 +175,19 @@ def test_windows_of_a_stream(spark, tmp_path, mode):
     assert first["sum"]["lower"] < first["sum"]["value"] < first["sum"]["upper"]
 
 
+def test_a_percentile_counts_each_row_as_often_as_it_weighs(spark):
+    weighed = [(float(x), w) for x, w in enumerate([1.0, 40.0, 1.0, 2.5, 6.5, 1.0, 300.25])]
+    repeated = [x for x, w in weighed for _ in range(round(100 * w))]
+    emptied = [(5.0, None), (None, None), (None, 7.0)]  # dropped rows that are only counted, and a row without a value
+    row = spark.createDataFrame(weighed + emptied, "x double, jt_weight double")
+    found = row.agg(*(jt.percentile("x", p).alias(str(p)) for p in (0.05, 0.5, 0.95))).first()
+    assert tuple(found) == pytest.approx(np.percentile(repeated, [5, 50, 95]))
+    plain = spark.range(41).select(F.col("id").cast("double").alias("x"), F.lit(1.0).alias("jt_weight"))
+    assert plain.agg(jt.percentile("x", 0.5)).first()[0] == 20.0
+    with pytest.raises(InvalidSetting, match="for the 95th percentile"):
+        jt.percentile("x", 95)
+
+
 def test_no_python_stands_in_the_plan(spark, samples, capsys):
     frame(spark, samples).groupBy("key").agg(*ours()).explain()
     plan = capsys.readouterr().out

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.errors import InvalidSetting
 from jettison.plan import DropPlan
 from jettison.policies.join_drop import JoinDrop
 from jettison.spark.joins import join_side, join_totals
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.spark
 
 START = 1_767_225_600
 BATCHES = 6
+LEFT_VALUE_RIGHT = (("left", "ad"), ("left", "value"), ("right", "ad"))
 
 
 class Third(JoinDrop):
@@ -31,20 +33,28 @@ class Third(JoinDrop):
         return JoinDrop.plan(self, stats, Budget(0.3, 0.3, 3600.0, "a third"))
 
 
-def land(folder: Path, side: int) -> tuple[np.ndarray, np.ndarray]:
-    """A minute of rows on keys by Zipf's law, a file for each batch; keys and values of all of them."""
+def land(folder: Path, side: int, rows: int = 6000, batches: int = BATCHES, *, closed: bool = False) -> pa.Table:
+    """A minute of rows on keys by Zipf's law, a file for each batch, and then a row much later, if `closed`."""
     folder.mkdir()
     random = np.random.default_rng(side)
-    key = np.minimum(random.zipf(1.4, 6000), 3000)
-    value = np.round(random.gamma(2.0, 5.0, len(key)), 2)
-    at = np.sort(random.uniform(0, 60, len(key)))
-    for batch in range(BATCHES):
-        here = np.flatnonzero(at // (60 / BATCHES) == batch)
-        times = pa.array(((START + at[here]) * 1e6).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
-        path = folder / f"{batch}.parquet"
-        pq.write_table(pa.table({"id": here, "at": times, "ad": key[here], "value": value[here]}), path)
-        os.utime(path, (START + batch, START + batch))
-    return key, value
+    key = np.minimum(random.zipf(1.4, rows), 3000)
+    value = np.round(random.gamma(2.0, 5.0, rows), 2)
+    us = np.sort(random.integers(0, 60_000_000, rows)) + START * 1_000_000
+    table = pa.table({"id": np.arange(rows), "us": us, "ad": key, "value": value})
+    batch = (us - START * 1_000_000) * batches // 60_000_000
+    for number in range(batches):
+        _write(folder, number, table.filter(pa.array(batch == number)))
+    if closed:
+        end = {"id": [rows], "us": [(START + 600) * 1_000_000], "ad": [-1 - side], "value": [0.0]}
+        _write(folder, batches, pa.table(end))
+    return table
+
+
+def _write(folder: Path, number: int, rows: pa.Table) -> None:
+    times = rows["us"].cast(pa.timestamp("us", tz="UTC"))
+    path = folder / f"{number}.parquet"
+    pq.write_table(rows.drop(["us"]).append_column("at", times), path)
+    os.utime(path, (START + number, START + number))
 
 
 def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSession, tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSessi
     assert totals.kept < 6000
     plans = list(shedder.ledger.records("plan"))
     assert any(group for plan in plans for group in plan["points"]["left"]["groups"]), "no key was ever heavy"
-    (left, value), (right, _) = sides["left"], sides["right"]
+    left, value, right = (sides[side][column].to_numpy() for side, column in LEFT_VALUE_RIGHT)
     matches = np.bincount(right, minlength=left.max() + 1)[left]
     kept = spark.read.parquet(str(tmp_path / "pairs")).withColumn("minute", F.lit(0))
     assert kept.where("left_whole").count() > 0
@@ -81,3 +91,70 @@ def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSessi
         assert found["lower"] <= truth <= found["upper"]
         assert found["upper"] - found["lower"] < truth
         assert kept.count() < 0.5 * matches.sum()
+
+
+def test_a_drop_point_that_is_no_side_of_the_join_is_refused(source, tmp_path):
+    policy = jt.JoinDrop("key", "at", "1 minute", sides=("views", "clicks"))
+    shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
+    with pytest.raises(InvalidSetting, match="'views' and 'clicks'"):
+        shedder.guard(source.stream(), id="id")
+    assert "jt_whole" in shedder.guard(source.stream(), id="id", name="clicks").columns
+
+
+def test_bounds_cover_the_count_of_a_join_with_a_time_range(spark):
+    random, truths, kept = np.random.default_rng(5), [], []
+    for draw in range(120):
+        left, right = random.uniform(0, 30, 80), random.uniform(0, 40, 90)
+        apart = right[None, :] - left[:, None]
+        near = (apart >= 0) & (apart <= 10)
+        truths.append(near.sum())
+        chosen = near & (random.random(80) < 0.4)[:, None] & (random.random(90) < 0.5)[None, :]
+        ids = np.argwhere(chosen)
+        kept.append(pa.table({"draw": np.full(len(ids), draw), "left_id": ids[:, 0], "right_id": ids[:, 1]}))
+    pairs = spark.createDataFrame(pa.concat_tables(kept)).select(
+        "*",
+        *(F.lit(of_one).alias(name) for name, of_one in {"ad": 7, "left_weight": 2.5, "right_weight": 2.0}.items()),
+        *(F.lit(False).alias(f"{side}_whole") for side in ("left", "right")),
+    )
+    found = {
+        row["draw"]: row for row in join_totals(pairs, ["draw"], "ad", left_id="left_id", right_id="right_id").collect()
+    }
+    covered = np.mean([found[draw]["lower"] <= truth <= found[draw]["upper"] for draw, truth in enumerate(truths)])
+    assert 0.88 <= covered <= 0.99
+
+
+def test_totals_come_out_of_the_streaming_query_itself_over_a_join_with_a_time_range(spark, tmp_path):
+    sides = {
+        side: land(tmp_path / side, 2 + number, 2500, 3, closed=True) for number, side in enumerate(("left", "right"))
+    }
+    shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=Third("ad", "at", "1 minute"))
+
+    def guarded(side: str) -> DataFrame:
+        reader = spark.readStream.schema("id BIGINT, at TIMESTAMP, ad BIGINT, value DOUBLE")
+        rows = reader.option("maxFilesPerTrigger", 1).parquet(str(tmp_path / side))
+        kept = join_side(shedder.guard(rows, id="id", name=side), side)
+        renamed = {"id": f"{side}_id", "value": f"{side}_value", "ad": f"{side}_ad", "at": f"{side}_at"}
+        return kept.withColumnsRenamed(renamed).withWatermark(f"{side}_at", "0 seconds")
+
+    near = F.expr("left_ad = right_ad AND right_at BETWEEN left_at AND left_at + INTERVAL 10 SECONDS")
+    pairs = guarded("left").join(guarded("right"), near)
+    totals = join_totals(
+        pairs, [F.window("left_at", "30 seconds")], "left_ad", left_id="left_id", right_id="right_id", confidence=0.9999
+    )
+    found: list[Row] = []
+    writer = totals.writeStream.foreachBatch(lambda batch, number: found.extend(batch.collect()))
+    shedder.start(writer.trigger(availableNow=True)).awaitTermination()
+    shedder.await_books()
+    assert shedder.status().faults == {}
+    assert shedder.ledger.totals().kept < 0.6 * 5000
+    left, right = (sides[side] for side in ("left", "right"))
+    apart = right["us"].to_numpy()[None, :] - left["us"].to_numpy()[:, None]
+    same = right["ad"].to_numpy()[None, :] == left["ad"].to_numpy()[:, None]
+    partners = (same & (apart >= 0) & (apart <= 10_000_000)).sum(axis=1)
+    window = (left["us"].to_numpy() // 1_000_000 - START) // 30
+    assert len(found) == 2
+    for row in found:
+        truth = partners[window == (row["window"]["start"].timestamp() - START) // 30].sum()
+        assert row["lower"] <= truth <= row["upper"]
+        assert row["lower"] < row["value"] < row["upper"]
+        assert row["upper"] - row["lower"] < truth

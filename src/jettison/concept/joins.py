@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jettison.concept.concepts import JoinConcept
+from jettison.concept.concepts import Accuracy, JoinConcept
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -124,6 +124,55 @@ def is_heavy(left: ArrayLike, right: ArrayLike, share: float) -> Bools:
     odds = (1.0 - share) / max(share, 1e-12)
     with np.errstate(divide="ignore"):
         return np.asarray(1.0 / x + 1.0 / y + odds / (x * y) < 1.0)
+
+
+def count_error(concept: JoinConcept, rates: JoinRates, confidence: float = 0.95) -> float:
+    """Relative error of the join's count to be expected under the rates, for rows as the concept has them.
+
+    Infinite where the concept knows of no result.
+
+    >>> from jettison.concept.concepts import GroupConcept
+    >>> concept = JoinConcept(GroupConcept.of([1] * 100), GroupConcept.of([1] * 100))
+    >>> rates = JoinRates(np.array([1]), np.array([0.5]), np.array([1.0]), 1.0)
+    >>> round(count_error(concept, rates), 3)
+    0.196
+    """
+    matches = concept.matches
+    if not matches.any():
+        return float("inf")
+    left, right = concept.left.rows_of(concept.keys), concept.right.rows_of(concept.keys)
+    heavy, p, q = rates.shares(concept.keys)
+    with np.errstate(divide="ignore"):
+        by_left, by_right = (1.0 / p - 1.0) / left, (1.0 / q - 1.0) / right
+        relative = np.where(heavy, by_left + by_right + by_left * by_right, 1.0 / p - 1.0)
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    return float(z * np.sqrt((matches**2 * relative).sum()) / matches.sum())
+
+
+def rows_for(
+    concept: JoinConcept, accuracy: Accuracy, most: float, *, max_named: int = 1500, unknown: float = 0.0
+) -> float:
+    """Rows of both sides together that the accuracy of the join's count asks for, `most` where it asks for more.
+
+    Parameters other than `most` as in `join_rates`.
+
+    >>> from jettison.concept.concepts import GroupConcept
+    >>> concept = JoinConcept(GroupConcept.of([1] * 9000), GroupConcept.of([1] * 9000))
+    >>> round(rows_for(concept, Accuracy(0.1), most=18_000)), rows_for(concept, Accuracy(0.1), most=500)
+    (1417, 500)
+    """
+
+    def error(rows: float) -> float:
+        rates = join_rates(concept, rows, max_named=max_named, unknown=unknown)
+        return count_error(concept, rates, accuracy.confidence)
+
+    low, high = 0.0, most
+    if most <= 0.0 or error(most) > accuracy.error:
+        return most
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if error(middle) <= accuracy.error else (middle, high)
+    return high
 
 
 def _rows(kept: Floats, light: float, light_rows: float) -> float:

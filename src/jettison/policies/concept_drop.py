@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jettison.concept.allocation import MIN_ROWS, RULES
 from jettison.concept.book import PaneBook
 from jettison.concept.concepts import Accuracy
-from jettison.concept.promises import Settlement, expected_error, settle
+from jettison.concept.promises import LEAST_LEFT, Settlement, budget_left, expected_error, settle
 from jettison.concept.strict import WindowRates, strict_rates
 from jettison.concept.tally import WindowTally
 from jettison.durations import Duration, seconds
@@ -19,8 +19,6 @@ from jettison.settings import GroupDrop
 from jettison.settings.group_drop import rounded_down
 from jettison.stats import Budget, PointStats, Stats
 
-_LEAST_LEFT = 1.0 / 60.0  # of a pane that is over, late rows still come: as many as in a usual batch
-
 
 @dataclass(frozen=True, slots=True)
 class ConceptDrop:
@@ -30,8 +28,9 @@ class ConceptDrop:
     window has not shown before is kept whole, and no group is thinned below `min_rows` a pane while the budget has that
     many for each. Answers stay unbiased however wrong the counts are.
 
-    When promises conflict: the latency bound and the row budget hold; every group appears with its exact count; then
-    every group has a value; then the accuracy is met. What gave way stands in the plan's cause.
+    When promises conflict: the latency bound and the row budget hold; with `exact_counts` every group appears with its
+    count, whatever was dropped; then every group has a value; then the accuracy is met. What gave way stands in the
+    plan's cause, and so in the ledger.
 
     Parameters
     ----------
@@ -43,7 +42,9 @@ class ConceptDrop:
     window
         Length and slide as in Spark's `window`; one duration for windows that do not overlap.
     rows
-        Most rows of a window to process; the latency bound alone, unless given.
+        Most rows of a window to process; the latency bound alone, unless given. On top come rows of groups that are new
+        in the window, until they are counted (a micro-batch or two), and the query's first micro-batch. A budget spent
+        early goes on at a tenth of its pace, because a row without any chance to be kept would bias the answer.
     error, confidence
         Relative error of a group's mean that is good enough. Rows beyond it are dropped even when there is time.
     variation
@@ -122,7 +123,8 @@ class ConceptDrop:
                     hint=did_you_mean(self.allocation, RULES, otherwise="leave it out for the usual one"),
                 )
             )
-        for name, value in (("rows", self.rows), ("min_rows", self.min_rows), ("max_groups", self.max_groups)):
+        numbers = {"rows": self.rows, "min_rows": self.min_rows, "max_groups": self.max_groups}
+        for name, value in (numbers | {"variation": self.variation}).items():
             if value is not None and not value > 0:
                 raise InvalidSetting(
                     explain(f"`{name}` must be positive", repr(value), hint="leave it out to let the policy choose")
@@ -146,6 +148,10 @@ class ConceptDrop:
         """Time between two window starts in microseconds."""
         slide = self.window[1] if isinstance(self.window, tuple) else self.window
         return round(seconds(slide, name="window") * 1e6)
+
+    @property
+    def _panes(self) -> int:
+        return self.window_us // self.pane_us
 
     def book(self) -> PaneBook:
         """An empty book for the groups of one drop point."""
@@ -185,9 +191,12 @@ class ConceptDrop:
     def _rates(
         self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str], variation: float
     ) -> WindowRates:
-        left = max(1.0 - tally.progress, _LEAST_LEFT)
+        left = max(1.0 - tally.progress, LEAST_LEFT)
         rows_left = tally.rows * left / tally.progress
         settled = self._settled(tally, share, rows_left, variation)
+        # The rows that an accuracy asks for come evenly from the whole pane: this is the part of it to come.
+        part = left / (tally.progress + left)
+        enough = None if settled.enough_rows is None else settled.enough_rows * part
         rates = strict_rates(
             tally,
             settled.allowed,
@@ -195,25 +204,26 @@ class ConceptDrop:
             rule=self.allocation,
             min_rows=self.min_rows,
             max_named=room,
-            enough_rows=settled.enough_rows,
+            enough_rows=enough,
         )
         if rates.crowded:
             remarks.append(f"more groups than rows to keep at {name}: about {rates.cap:.2g} rows a group and pane")
-        if settled.binding == "rows":
+        if settled.binding == "rows" and rates.expected_rows > 0.999 * settled.allowed:
             remarks.append(f"the row budget of {self.rows:,} a window binds at {name}")
-        if settled.enough_rows is not None and self.error is not None and rates.cap < settled.enough_rows * (1 - 1e-9):
-            expected = expected_error(rates.cap, Accuracy(self.error, self.confidence), variation)
+        if enough is not None and self.error is not None and rates.cap < enough * (1 - 1e-9):
+            rows = self._panes * rates.cap / part
+            expected = expected_error(rows, Accuracy(self.error, self.confidence), variation)
             remarks.append(f"an error of {expected:.2g} instead of {self.error:g} is to be expected at {name}")
         return rates
 
     def _settled(self, tally: WindowTally, share: float, rows_left: float, variation: float) -> Settlement:
-        panes = self.window_us // self.pane_us
+        left = max(1.0 - tally.progress, LEAST_LEFT)
         return settle(
             latency_share=share,
             rows_left=rows_left,
-            row_budget_left=None if self.rows is None else self.rows / panes - tally.kept,
+            row_budget_left=None if self.rows is None else budget_left(self.rows / self._panes, tally.kept, left),
             # A window's rows of a group come in as many panes.
-            accuracy=None if self.error is None else Accuracy(self.error * panes**0.5, self.confidence),
+            accuracy=None if self.error is None else Accuracy(self.error * self._panes**0.5, self.confidence),
             variation=variation,
         )
 

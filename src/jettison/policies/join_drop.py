@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from jettison.concept.book import PaneBook
-from jettison.concept.concepts import GroupConcept, JoinConcept
-from jettison.concept.joins import JoinRates, join_rates
+from jettison.concept.concepts import Accuracy, GroupConcept, JoinConcept
+from jettison.concept.joins import JoinRates, count_error, join_rates, rows_for
+from jettison.concept.promises import LEAST_LEFT, budget_left, settle
 from jettison.concept.tally import WindowTally
 from jettison.durations import Duration, seconds
 from jettison.errors import InvalidSetting, explain
@@ -28,6 +29,9 @@ class JoinDrop:
     pairs survive. Pairs weigh the inverse of the probability that both rows were kept, so sums stay unbiased however wrong
     the rates are.
 
+    When promises conflict: the latency bound and the row budget hold; then the accuracy is met. What gave way stands in the
+    plan's cause, and so in the ledger.
+
     Parameters
     ----------
     key
@@ -38,6 +42,10 @@ class JoinDrop:
         Rates are made anew for each such piece of time; the join's interval is a good choice.
     sides
         Names of the two drop points.
+    rows
+        Most rows of a pane to process, both sides together; the latency bound alone, unless given.
+    error, confidence
+        Relative error of a pane's count of results that is good enough. Rows beyond it are dropped even when there is time.
     max_groups
         Most heavy keys that a plan names.
 
@@ -61,6 +69,9 @@ class JoinDrop:
     pane: Duration
     sides: tuple[str, str] = ("left", "right")
     max_groups: int = 1500
+    rows: int | None = None
+    error: float | None = None
+    confidence: float = 0.95
 
     value: ClassVar[None] = None
     exact_counts: ClassVar[bool] = False
@@ -90,6 +101,12 @@ class JoinDrop:
                     hint="a pane about as long as the join's time range, and 1500 groups, suit most joins",
                 )
             )
+        if self.rows is not None and self.rows <= 0:
+            raise InvalidSetting(
+                explain("`rows` must be positive", repr(self.rows), hint="leave it out for the latency bound alone")
+            )
+        if self.error is not None:
+            Accuracy(self.error, self.confidence)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -111,29 +128,34 @@ class JoinDrop:
         share = beside_protected(budget.keep_fraction, protected)
         late = min(1.0, beside_protected(budget.late_keep_fraction, protected) / share) if share > 0 else 1.0
         timed = (None, None) if late >= 1.0 else (rounded_down(late), budget.late_after_s)
-        if share >= 1.0:
+        if share >= 1.0 and self.rows is None and self.error is None:
             everything = GroupDrop(late_factor=timed[0], late_after_s=timed[1], whole=True)
             return DropPlan(0, dict.fromkeys(stats.points, everything), budget.cause)
-        by_pane = self._rates(stats, share)
+        panes = self._panes(stats)
+        room = self.max_groups // max(len(panes), 1)
+        allowed = [self._allowed(pane, share, room) for pane in panes]
+        rates = [pane.rates(rows, room) for pane, (rows, _) in zip(panes, allowed, strict=True)]
+        total = sum(pane.rows for pane in panes)
         points = {}
         for name in stats.points:
-            heavy = [rates.left if name == self.sides[0] else rates.right for rates in by_pane.values()]
+            heavy = [made.left if name == self.sides[0] else made.right for made in rates]
             points[name] = GroupDrop(
-                keep_fraction=share,
-                pane_us=self.pane_us if by_pane else 0,
-                starts_us=tuple(by_pane),
-                others=tuple(rounded_down(rates.light) for rates in by_pane.values()),
-                groups=tuple(tuple(rates.keys.tolist()) for rates in by_pane.values()),
+                keep_fraction=min(share, sum(rows for rows, _ in allowed) / total) if total > 0 else share,
+                pane_us=self.pane_us if panes else 0,
+                starts_us=tuple(pane.left.start_us for pane in panes),
+                others=tuple(rounded_down(made.light) for made in rates),
+                groups=tuple(tuple(made.keys.tolist()) for made in rates),
                 keeps=tuple(tuple(map(rounded_down, keep.tolist())) for keep in heavy),
-                new_keep_fraction=rounded_down(share),
+                new_keep_fraction=rounded_down(self._new_share(share, panes)),
                 late_factor=timed[0],
                 late_after_s=timed[1],
                 whole=True,
             )
-        return DropPlan(0, points, budget.cause)
+        remarks = dict.fromkeys(remark for _, of_pane in allowed for remark in of_pane)
+        return DropPlan(0, points, "; ".join([budget.cause, *remarks]))
 
-    def _rates(self, stats: Stats, share: float) -> dict[int, JoinRates]:
-        """Rates by start of the pane, for panes of which at least one side has shown rows."""
+    def _panes(self, stats: Stats) -> list[_Pane]:
+        """The panes of which at least one side has shown rows, the oldest first."""
         sides = [
             {tally.start_us: tally for tally in stats.points[name].windows if tally.progress > 0 and tally.rows > 0}
             if name in stats.points
@@ -141,14 +163,62 @@ class JoinDrop:
             for name in self.sides
         ]
         starts = sorted({*sides[0], *sides[1]})
-        room = self.max_groups // max(len(starts), 1)
-        return {start: _pane_rates(sides, start, share, room) for start in starts}
+        return [_Pane(*(side.get(start, WindowTally(start, progress=1.0)) for side in sides)) for start in starts]
+
+    def _allowed(self, pane: _Pane, share: float, room: int) -> tuple[float, list[str]]:
+        """Rows that may be kept of the whole pane at the pace that is right for what is left of it, and what gave way."""
+        left = pane.rows_left / pane.rows
+        budget = None if self.rows is None else budget_left(self.rows, pane.kept, left)
+        settled = settle(latency_share=share, rows_left=pane.rows_left, row_budget_left=budget)
+        most = settled.allowed / left
+        remarks = [f"the row budget of {self.rows:,} a pane binds"] if settled.binding == "rows" else []
+        if self.error is None:
+            return most, remarks
+        accuracy = Accuracy(self.error, self.confidence)
+        rows = rows_for(pane.concept, accuracy, most, max_named=room, unknown=pane.unknown)
+        if rows < most:
+            return rows, []
+        expected = count_error(pane.concept, pane.rates(rows, room), self.confidence)
+        if self.error < expected < float("inf"):
+            expectation = f"an error of {expected:.2g} instead of {self.error:g}"
+            remarks.append(f"{expectation} is to be expected of the join's count")
+        return rows, remarks
+
+    def _new_share(self, share: float, panes: Sequence[_Pane]) -> float:
+        """Share for panes of which nothing is known: the budget's, and not more than the row budget allows."""
+        if self.rows is None or not panes:
+            return share
+        return min(share, self.rows / max(pane.rows for pane in panes))
 
 
-def _pane_rates(sides: Sequence[Mapping[int, WindowTally]], start: int, share: float, room: int) -> JoinRates:
-    left, right = (side.get(start, WindowTally(start, progress=1.0)) for side in sides)
-    # What the whole pane will hold, if it goes on as it has begun.
-    whole = [GroupConcept(tally.keys, tally.seen / tally.progress) for tally in (left, right)]
-    unknown = left.overflow_rows / left.progress + right.overflow_rows / right.progress
-    total = float(whole[0].rows.sum() + whole[1].rows.sum()) + unknown
-    return join_rates(JoinConcept(whole[0], whole[1]), share * total, max_named=room, unknown=unknown)
+@dataclass(frozen=True, eq=False)
+class _Pane:
+    """Both sides of a pane as far as they are known, and what the whole of it will hold if it goes on as it has begun."""
+
+    left: WindowTally
+    right: WindowTally
+
+    @property
+    def concept(self) -> JoinConcept:
+        left, right = (GroupConcept(side.keys, side.seen / side.progress) for side in (self.left, self.right))
+        return JoinConcept(left, right)
+
+    @property
+    def unknown(self) -> float:
+        """Rows of keys that are not tracked."""
+        return sum(side.overflow_rows / side.progress for side in (self.left, self.right))
+
+    @property
+    def rows(self) -> float:
+        return sum(side.rows / side.progress for side in (self.left, self.right))
+
+    @property
+    def rows_left(self) -> float:
+        return sum(side.rows / side.progress * max(1.0 - side.progress, LEAST_LEFT) for side in (self.left, self.right))
+
+    @property
+    def kept(self) -> float:
+        return self.left.kept + self.right.kept
+
+    def rates(self, allowed: float, room: int) -> JoinRates:
+        return join_rates(self.concept, allowed, max_named=room, unknown=self.unknown)

@@ -14,12 +14,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jettison import estimate
+from jettison.errors import InvalidSetting, explain
 from jettison.estimate import Estimate, Estimator, Moments, Weights
 from jettison.spark.let import let
 
 EXACT = "exact"
 BOUNDED = "bounded"
 FEW_ROWS = "few rows"
+_PARTS = 100  # of a row: frequencies are whole numbers, weights are not; even, so that medians stay exact
 
 
 class SparkOps:
@@ -111,6 +113,25 @@ def variance(column: Column | str, *, confidence: float = 0.95, weight: Column |
 def stddev(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
     """Sample standard deviation of `column`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
     return _aggregate(estimate.stddev_estimate, _spread_moments, column, confidence, weight)
+
+
+def percentile(column: Column | str, percentage: float, *, weight: Column | str = "jt_weight") -> Column:
+    """Percentile of `column` over all rows, dropped ones included, as Spark's exact `percentile`: a plain double, no bounds.
+
+    Each kept row counts as often as it weighs, to half a percent. Without weights, times of a window at which more rows
+    were kept would count for more. Where nothing was dropped the median is exact, and other percentiles lie between the same
+    two neighbouring values as Spark's.
+
+    Examples
+    --------
+    >>> rides.groupBy("route").agg(percentile("fare", 0.5).alias("median"))  # doctest: +SKIP
+    """
+    if not 0.0 <= percentage <= 1.0:
+        raise InvalidSetting(
+            explain("`percentage` must lie in [0, 1]", repr(percentage), hint="0.95 for the 95th percentile")
+        )
+    times = F.round(_column_named(weight) * float(_PARTS)).cast("bigint")
+    return F.percentile(_double(column), percentage, times)
 
 
 def evidence(column: Column | str, *, weight: Column | str = "jt_weight") -> Column:

@@ -43,7 +43,11 @@ def join_totals(
     """Pairs that the join would have had without shedding, or the sum of `value` over them, with bounds.
 
     Unbiased for any rates. Bounds are by Goodman's variance of a product for keys decided row by row, by Horvitz and
-    Thompson's for keys decided whole; the distinct rows of either side that this needs are counted approximately.
+    Thompson's for keys decided whole; the distinct rows of either side that this needs are counted approximately. Where
+    a time range keeps rows of one key apart, they are taken to have about as many partners each.
+
+    It runs over pairs that were written and inside a streaming query: group `by` a window of the event time then, and let
+    the join have watermarks and a time range.
 
     Parameters
     ----------
@@ -63,7 +67,6 @@ def join_totals(
     one, other = F.col(f"{left}_weight"), F.col(f"{right}_weight")
     whole = F.col(f"{left}_whole") & F.col(f"{right}_whole")
     by_row = F.when(~whole, F.lit(1.0))
-    names = [column if isinstance(column, str) else "window" for column in by]
     per_key = pairs.groupBy(*by, key).agg(
         F.sum(weight * amount).alias("total"),
         # A key decided whole contributes its squared total times (1 - p), whatever happened in it.
@@ -75,11 +78,16 @@ def join_totals(
         F.sum(by_row * one * (one - 1.0) * amount * amount).alias("left_risk"),
         F.sum(by_row * other).alias("right_total"),
         F.sum(by_row * other * (other - 1.0)).alias("right_risk"),
+        F.sum(by_row * one * (one - 1.0) * other * (other - 1.0) * amount * amount).alias("pair_risk"),
+        F.count(by_row).alias("pairs"),
     )
-    # Over pairs every left row is counted once for each right row, and the other way round.
-    x, x_risk = (F.try_divide(F.col(name), F.col("right_rows")) for name in ("left_total", "left_risk"))
-    y, y_risk = (F.try_divide(F.col(name), F.col("left_rows")) for name in ("right_total", "right_risk"))
-    by_rows = F.coalesce(x * x * y_risk + y * y * x_risk - x_risk * y_risk, F.lit(0.0))
+    names = per_key.columns[: len(by)]
+    # What the rows of one side come to together, for a row of the other: means over that other side.
+    x, y = F.try_divide("left_total", "right_rows"), F.try_divide("right_total", "left_rows")
+    # Over pairs a row is counted once for each of its partners.
+    x_risk = F.try_divide(F.col("left_risk") * F.col("left_rows"), F.col("pairs"))
+    y_risk = F.try_divide(F.col("right_risk") * F.col("right_rows"), F.col("pairs"))
+    by_rows = F.coalesce(x * x * y_risk + y * y * x_risk - F.col("pair_risk"), F.lit(0.0))
     by_whole = F.coalesce(F.col("whole_total") * F.col("whole_total") * F.col("whole_risk"), F.lit(0.0))
     known = per_key.select(*names, "total", F.greatest(by_rows + by_whole, F.lit(0.0)).alias("variance"))
     sums = known.groupBy(*names).agg(F.sum("total").alias("value"), F.sum("variance").alias("variance"))

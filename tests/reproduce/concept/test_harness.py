@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jettison.reproduce.concept.as_shipped import AsShipped
 from jettison.reproduce.concept.experiments import exact_count_gap, methods, shifts_of
 from jettison.reproduce.concept.harness import judge, run, run_at
 from jettison.reproduce.concept.methods import LastWindow, MovingAverage, PaperSetting, Reservoirs, Strict, Uniform
@@ -50,6 +51,15 @@ def test_the_strict_rule_misses_no_group_under_drift_and_beats_uniform(seed, sha
     made = zipf(seed, 3, rows=20_000, groups=100)
     ours, uniform = run_at(made, Strict, share, seed), run_at(made, Uniform, share, seed)
     assert ours.missing_share == 0.0
+    assert ours.error < 0.5 * uniform.error
+
+
+@pytest.mark.parametrize("share", [0.08, 0.25])
+def test_the_policy_itself_keeps_its_row_budget_and_beats_uniform(share):
+    made = zipf(3, 3, rows=20_000, groups=100)
+    ours, uniform = run(made, AsShipped, share, 1), run(made, Uniform, share, 1)
+    assert 0.9 * share < ours.processed_share < 1.1 * share
+    assert ours.missing_share <= 0.01
     assert ours.error < 0.5 * uniform.error
 
 

@@ -15,6 +15,7 @@ from jettison.concept.concepts import GroupConcept
 from jettison.concept.distance import ConceptShift, shift
 from jettison.concept.tally import WindowTally
 from jettison.reproduce.concept import streams
+from jettison.reproduce.concept.as_shipped import AsShipped
 from jettison.reproduce.concept.borrowing import BorrowOutcome, run_borrowing
 from jettison.reproduce.concept.harness import Run, run, run_at
 from jettison.reproduce.concept.joins import JoinOutcome, run_joins
@@ -36,6 +37,8 @@ STEADY_WINDOWS = 25
 """Windows where few would let the seed decide."""
 EQUAL_CAPS = "concept, equal caps"
 LARGE_PLAN = "concept, equal caps, 20,000 groups a plan"
+SHIPPED = "ConceptDrop itself"
+SHIPPED_LARGE = "ConceptDrop itself, 20,000 groups a plan"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,8 @@ def methods(stream: Stream) -> list[Callable[[], Method]]:
         lambda: Strict("concept, proportional", "proportional"),
         lambda: Strict("concept, Neyman", "neyman"),
         lambda: Strict("concept, equal caps, lag of 2 batches", lag=2),
+        lambda: AsShipped(SHIPPED),
+        lambda: AsShipped(SHIPPED_LARGE, max_groups=20_000),
         Reservoirs,
         lambda: MovingAverage(stream.group_count),
         lambda: LastWindow(stream.group_count),

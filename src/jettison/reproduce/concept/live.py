@@ -57,6 +57,8 @@ class DriftCase:
         Of the rows, to be kept.
     exact_counts
         Whether dropped rows are still counted.
+    all_new
+        Whether no group of a window was in any window before.
     """
 
     seed: int
@@ -66,6 +68,7 @@ class DriftCase:
     rows: int = 12_000
     share: float = 0.25
     exact_counts: bool = False
+    all_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LiveOutcome:
-    """Rows of every group and window as they were, the answers, rows kept of all rows, and what went wrong."""
+    """Rows of every group and window as they were, the answers, rows kept of all rows, what is on record and went wrong."""
 
     truth: Mapping[tuple[int, str], Answer]
     answers: Mapping[tuple[int, str], Answer]
     kept_share: float
     concepts: list[dict[str, object]]
+    causes: list[str]
     faults: Mapping[str, int]
 
     @property
@@ -113,7 +117,7 @@ def window_groups(case: DriftCase, window: int) -> tuple[list[str], np.ndarray]:
     names = []
     for place in range(case.groups):
         # Of three places one has a new name in every window, one has always the same, and one every other window another.
-        age = (window, 0, window // 2)[place % 3]
+        age = window if case.all_new else (window, 0, window // 2)[place % 3]
         names.append(f"route {place}" if age == 0 else f"route {place} of {age}")
     size = 1.0 / (1.0 + np.arange(case.groups)) ** 2
     rows = np.maximum(1, np.floor(case.rows * size / size.sum())).astype(int)
@@ -201,5 +205,6 @@ def run_case(spark: SparkSession, case: DriftCase, folder: Path) -> LiveOutcome:
         answers={one: answer for one, answer in found.items() if one[1] != "end"},
         kept_share=totals.kept / totals.seen,
         concepts=list(shedder.ledger.records("concept")),
+        causes=[record["cause"] for record in shedder.ledger.records("plan")],
         faults=dict(shedder.status().faults),
     )

@@ -35,7 +35,8 @@ class Method(Protocol):
         ...
 
 
-def _pieces(rows: int, batches: int) -> list[slice]:
+def pieces(rows: int, batches: int) -> list[slice]:
+    """The micro-batches of a window, of equal size."""
     edge = np.linspace(0, rows, batches + 1).astype(int)
     return [slice(int(a), int(b)) for a, b in pairwise(edge)]
 
@@ -83,7 +84,7 @@ class Strict:
         seen, held = [np.zeros(len(distinct))], [np.zeros(len(distinct))]
         first_rows = self.lag * window.rows / self.batches
         opening = opening_share(first_rows, allowed, window.rows, groups=self._groups_before)
-        for number, piece in enumerate(_pieces(window.rows, self.batches)):
+        for number, piece in enumerate(pieces(window.rows, self.batches)):
             here, known = group[piece], number + 1 - self.lag
             if known <= 0:
                 shares = np.full(len(here), opening)
@@ -167,7 +168,7 @@ class MovingAverage:
         if not len(self._average):
             self._average = np.zeros(self.group_count)
         keep, weight = np.zeros(window.rows, bool), np.ones(window.rows)
-        for piece in _pieces(window.rows, self.batches):
+        for piece in pieces(window.rows, self.batches):
             rate = self._rates(share)[window.groups[piece]]
             keep[piece], weight[piece] = random.random(len(rate)) < 1.0 / rate, rate
             counts = np.bincount(window.groups[piece], minlength=self.group_count)

@@ -6,6 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.concept.keys import PANE_BITS, PANES
+from jettison.errors import InvalidSetting, explain
+from jettison.policies.join_drop import JoinDrop
 from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.mechanisms.group_drop import KEY, SLOT, GroupMechanism
 
@@ -20,6 +22,22 @@ class JoinMechanism(GroupMechanism):
     The same light key has the same hash on both sides and in all panes, so of two rows with shares p and q both are kept
     with probability min(p, q); `jt.pair_weight` is its inverse.
     """
+
+    def __init__(self, policy: JoinDrop) -> None:
+        super().__init__(policy)
+        self._sides = policy.sides
+
+    def check(self, rows: DataFrame, point: DropPoint) -> None:
+        """Refuse a drop point that is no side of the join: no key of its would ever be known to be heavy."""
+        if point.name not in self._sides:
+            raise InvalidSetting(
+                explain(
+                    f"a drop point under JoinDrop must be one of its sides, {' and '.join(map(repr, self._sides))}",
+                    repr(point.name),
+                    hint="pass `name` to `guard`, or the names of the guards as `sides` to JoinDrop",
+                )
+            )
+        super().check(rows, point)
 
     def marks(self, plan: Column) -> dict[str, Column]:
         """Whether the row's key was decided as a whole."""
