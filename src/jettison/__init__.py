@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jettison.borrowed import Borrower
+    from jettison.control import row_cap
     from jettison.ledger import Ledger
     from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
     from jettison.plan import DropPlan
@@ -71,6 +72,7 @@ _HOME = {
     "join_totals": "jettison.spark.joins",
     "load_aware": "jettison.spark.load_aware",
     "pair_weight": "jettison.spark.joins",
+    "row_cap": "jettison.control",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -112,6 +114,7 @@ __all__ = [
     "join_totals",
     "load_aware",
     "pair_weight",
+    "row_cap",
     "stddev",
     "sum",
     "variance",
