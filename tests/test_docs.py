@@ -6,7 +6,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import click
 import pytest
 import typer
 
@@ -44,10 +43,11 @@ def test_every_link_leads_somewhere(document: Path) -> None:
 
 @by_name
 def test_every_command_is_there_with_its_options(document: Path) -> None:
-    commands = typer.main.get_command(app)
-    assert isinstance(commands, click.Group)
+    if document.name == "CHANGELOG.md":
+        return  # it also names what is gone
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for name, rest in _COMMAND.findall(document.read_text()):
-        known = {option for parameter in commands.commands[name].params for option in parameter.opts}
+        known = {"--help", *(option for parameter in commands[name].params for option in parameter.opts)}
         words = rest.split()
         options = [word.strip("[]") for word in words if word.strip("[]").startswith("--")]
         assert [option for option in options if option not in known] == [], f"jettison {name}{rest}"
