@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jettison import cli, java
+from jettison import __version__, cli, java
+from jettison.bench.names import BENCHMARKS
 from jettison.demo import defaults
 from jettison.errors import Unsupported
 
@@ -42,9 +44,22 @@ def test_phases_that_are_not_three_positive_numbers(refused: Callable[..., str],
     assert said == f"jettison: --seconds must be three positive numbers, got {seconds!r}. Hint: write 12,42,12.\n"
 
 
-@pytest.mark.parametrize("latency", ["0", "-3", "nan", "inf"])
+@pytest.mark.parametrize("latency", ["0", "-3", "nan", "inf", "soon", "3 fortnights"])
 def test_a_bound_that_is_no_duration(refused: Callable[..., str], latency: str) -> None:
-    assert "`--latency` must be a positive duration, got" in refused("demo", "--latency", latency)
+    said = refused("demo", "--latency", latency)
+    assert "`--latency` must be a positive duration, got" in said
+    assert "Hint: write '3 seconds', '250 ms' or 1.5." in said
+
+
+@pytest.mark.parametrize(("typed", "bound_s"), [("3 seconds", 3.0), ("250 ms", 0.25), ("1.5", 1.5)])
+def test_a_bound_may_be_written_as_its_hint_says(monkeypatch: pytest.MonkeyPatch, typed: str, bound_s: float) -> None:
+    from jettison.demo import command
+
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(java, "require_java", lambda: None)
+    monkeypatch.setattr(command, "run_demo", lambda console, **how: told.update(how))
+    assert CliRunner().invoke(cli.app, ["demo", "--latency", typed]).exit_code == 0
+    assert told["bound_s"] == bound_s
 
 
 @pytest.mark.parametrize("arguments", [("demo", "--json"), ("demo", "--picture"), ("bench", "--json")])
@@ -75,14 +90,73 @@ def test_a_benchmark_without_repetitions(refused: Callable[..., str]) -> None:
 
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_pipeline_file_that_is_not_there(refused: Callable[..., str], tmp_path: Path, command: str) -> None:
-    assert "a pipeline file in YAML or JSON, got" in refused(command, str(tmp_path / "none.yaml"))
+    path = str(tmp_path / "none.yaml")
+    said = refused(command, path)
+    assert "a pipeline file in YAML or JSON, got none that can be read (No such file or directory) for" in said
+    assert said.count(path) == 1
+
+
+PIPELINE = {
+    "checkpoint": "out/checkpoint",
+    "inputs": {"rides": {"format": "rate", "id": ["value"]}},
+    "boxes": {"dear": {"reads": "rides", "sql": "select * from rides where value > 5"}},
+    "outputs": {"alarms": {"reads": "dear", "path": "out/alarms"}},
+}
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"latency": "soon"}, "`latency` must be a positive duration, got 'soon'"),
+        ({"latency": -3}, "`latency` must be a positive duration, got -3"),
+        ({"checkpoint": None}, "`checkpoint` must name a folder, got None for the pipeline"),
+        ({"checkpoint": ""}, "`checkpoint` must name a folder, got '' for the pipeline"),
+    ],
+)
+def test_settings_that_no_pipeline_can_have(
+    refused: Callable[..., str], tmp_path: Path, command: str, change: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "p.json").write_text(json.dumps(PIPELINE | change))
+    assert message in refused(command, str(tmp_path / "p.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"checkpoint": "nowhere://x/y"}, "nowhere"),
+        ({"inputs": {"rides": {"id": ["value"]}}}, "`format` must name a streaming source, got none for input 'rides'"),
+        ({"inputs": {"rides": {"format": "rate"}}}, "`id` must name the columns of an identity, got none for input"),
+        ({"boxes": {"dear": {"reads": "rides", "sql": None}}}, "`sql` must say what the box does, got none for box"),
+        ({"outputs": {"alarms": {"reads": "dear"}}}, "`path` must name a folder to write to, got none for output"),
+    ],
+)
+def test_a_pipeline_that_can_be_planned_but_not_run(
+    refused: Callable[..., str], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "p.json").write_text(json.dumps(PIPELINE | change))
+    assert message in refused("run", str(tmp_path / "p.json"))
+    assert CliRunner().invoke(cli.app, ["plan", str(tmp_path / "p.json")]).exit_code == 0
+
+
+def test_a_pipeline_without_a_checkpoint_is_planned_but_not_run(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(json.dumps({key: PIPELINE[key] for key in ("inputs", "boxes", "outputs")}))
+    assert "`checkpoint` must name a folder, got none for the pipeline" in refused("run", str(tmp_path / "p.json"))
+    assert CliRunner().invoke(cli.app, ["plan", str(tmp_path / "p.json")]).exit_code == 0
+
+
+@pytest.mark.parametrize("seconds", ["-5", "0", "nan", "soon"])
+def test_a_run_of_no_length(refused: Callable[..., str], tmp_path: Path, seconds: str) -> None:
+    (tmp_path / "p.json").write_text(json.dumps(PIPELINE))
+    said = refused("run", str(tmp_path / "p.json"), "--seconds", seconds)
+    assert "`--seconds` must be a positive duration, got" in said
 
 
 def test_looking_again_after_no_time_at_all(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "`--follow` must be a positive duration" in refused("top", str(tmp_path), "--follow", "0")
 
 
-@pytest.mark.parametrize("arguments", [("demo", "--latency", "soon"), ("bench", "--fast"), ("dance",)])
+@pytest.mark.parametrize("arguments", [("bench", "--repetitions", "few"), ("bench", "--fast"), ("dance",)])
 def test_what_the_command_line_itself_does_not_know(refused: Callable[..., str], arguments: Any) -> None:
     assert "Usage: " in refused(*arguments)
 
@@ -135,7 +209,32 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
     assert told == {"name": "sharing", "repetitions": 3, "json_path": None}
 
 
+def test_a_run_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from jettison.spark import pipeline
+
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(java, "require_java", lambda: None)
+    monkeypatch.setattr(pipeline, "run_pipeline", lambda given, **how: told.update(how))
+    (tmp_path / "p.json").write_text(json.dumps(PIPELINE))
+    typed = ["run", str(tmp_path / "p.json"), "--seconds", "2 minutes", "--dry-run"]
+    assert CliRunner().invoke(cli.app, typed).exit_code == 0
+    assert told == {"master": "local[*]", "dry_run": True, "seconds": 120.0}
+
+
 def test_help_names_every_command() -> None:
     said = CliRunner().invoke(cli.app, ["--help"])
     assert said.exit_code == 0
     assert [command for command in COMMANDS if command not in said.output] == []
+
+
+def test_help_names_every_benchmark_and_how_long_it_takes() -> None:
+    said = CliRunner().invoke(cli.app, ["bench", "--help"], env={"COLUMNS": "120"})
+    assert said.exit_code == 0
+    lines = [" ".join(line.split()) for line in said.output.splitlines()]
+    for name, (length, what) in BENCHMARKS.items():
+        assert f"{name} {length} {what}" in lines
+
+
+def test_the_version_is_told() -> None:
+    said = CliRunner().invoke(cli.app, ["--version"])
+    assert (said.exit_code, said.output) == (0, f"jettison {__version__}\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jettison.borrowed import Borrower
+    from jettison.control import row_cap
     from jettison.ledger import Ledger
     from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
     from jettison.plan import DropPlan
@@ -72,6 +73,7 @@ _HOME = {
     "load_aware": "jettison.spark.load_aware",
     "pair_weight": "jettison.spark.joins",
     "percentile": "jettison.spark.aggregates",
+    "row_cap": "jettison.control",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
@@ -114,6 +116,7 @@ __all__ = [
     "load_aware",
     "pair_weight",
     "percentile",
+    "row_cap",
     "stddev",
     "sum",
     "variance",

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from jettison import durations, java
+from jettison import __version__, durations, java
+from jettison.bench import names
 from jettison.demo import defaults
 from jettison.errors import InvalidSetting, JettisonError, explain
 
@@ -20,10 +21,27 @@ app = typer.Typer(
 )
 
 _PHASES = ",".join(f"{length:g}" for length in defaults.SECONDS)
+_BENCH_HELP = f"""Ratios against plain Spark and the baselines, measured side by side in one run.
+
+How long each takes, roughly, on two cores (all of them: 30 to 60 minutes), and what it measures:
+
+\b
+{names.listing()}
+"""
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"jettison {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def _commands() -> None:
+def _commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Load shedding for Spark Structured Streaming."""
 
 
@@ -31,11 +49,13 @@ def _commands() -> None:
 def demo(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
     picture: Annotated[Path, typer.Option(help="Write the plot to this file (.png, .svg or .pdf).")] = defaults.PICTURE,
-    latency: Annotated[float, typer.Option(help="Latency bound in seconds.")] = defaults.BOUND_S,
+    latency: Annotated[
+        str, typer.Option(metavar="DURATION", help="Latency bound: seconds, or with a unit as in '10 seconds'.")
+    ] = f"{defaults.BOUND_S:g}",
     seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = _PHASES,
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
-    bound_s, lengths = durations.seconds(latency, name="--latency"), _three_lengths(seconds)
+    bound_s, lengths = _seconds("--latency", latency), _three_lengths(seconds)
     _require_folder("--json", json)
     _require_picture(picture, (".png", ".pdf", ".svg"))
     java.require_java()
@@ -44,7 +64,7 @@ def demo(
     run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture)
 
 
-@app.command()
+@app.command(help=_BENCH_HELP)
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
@@ -91,27 +111,42 @@ def run(
     pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and count, but drop nothing.")] = False,
-    seconds: Annotated[float | None, typer.Option(help="Stop after this long; not given, run until stopped.")] = None,
+    seconds: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Stop after so many seconds, or with a unit as in '2 minutes'."),
+    ] = None,
 ) -> None:
-    """Run a pipeline of Spark SQL boxes under its latency bound."""
-    from jettison.network.document import load
+    """Run a pipeline of Spark SQL boxes under its latency bound, until it is stopped."""
+    from jettison.network.document import load, require_runnable
 
-    given = load(pipeline)
+    given, length_s = load(pipeline), None if seconds is None else _seconds("--seconds", seconds)
+    require_runnable(given)
     java.require_java()
     from jettison.spark.pipeline import run_pipeline
 
-    run_pipeline(given, master=master, dry_run=dry_run, seconds=seconds)
+    run_pipeline(given, master=master, dry_run=dry_run, seconds=length_s)
 
 
 @app.command()
 def top(
     checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query.")],
-    follow: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.")] = None,
+    follow: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Look again every so many seconds, until stopped.")
+    ] = None,
 ) -> None:
     """How a query and the functions in it are doing: rows kept, latency, the costliest keys."""
     from jettison.top import run_top
 
-    run_top(Console(), checkpoint, every_s=None if follow is None else durations.seconds(follow, name="--follow"))
+    run_top(Console(), checkpoint, every_s=None if follow is None else _seconds("--follow", follow))
+
+
+def _seconds(option: str, text: str) -> float:
+    """A duration as typed: a number of seconds, or a text with a unit."""
+    try:
+        given: durations.Duration = float(text)
+    except ValueError:
+        given = text
+    return durations.seconds(given, name=option)
 
 
 def _three_lengths(text: str) -> list[float]:

@@ -90,7 +90,9 @@ def row_cap(peak_rows_per_s: float, latency_bound_s: float) -> int:
     """Rows per batch that let rates up to `peak_rows_per_s` be shed while anything beyond waits in the source.
 
     As many as arrive at that rate within half the bound, the longest a batch may last. A smaller cap would delay
-    rows that could have been dropped; a larger one lets a backlog at the start make the first batch too long.
+    rows that could have been dropped; a larger one lets a backlog at the start make the first batch too long. Give it to
+    the source (`maxOffsetsPerTrigger`) and, so that it knows why batches end where they do, to the controller
+    (`Shedder(..., control={"row_cap": cap})`).
 
     >>> row_cap(100_000, 3.0)
     150000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 
 import numpy as np
@@ -31,9 +32,25 @@ def lognormal(random: np.random.Generator, rows: int) -> Floats:
     return random.lognormal(0.0, 1.0, rows)
 
 
-DISTRIBUTIONS: Mapping[str, Callable[[np.random.Generator, int], Floats]] = MappingProxyType(
-    {"taxi_fares": taxi_fares, "lognormal": lognormal}
+Draw = Callable[[np.random.Generator, int], Floats]
+
+PUBLISHED: Mapping[str, Draw] = MappingProxyType({"taxi_fares": taxi_fares, "lognormal": lognormal})
+"""What the constants of the bounds were set on."""
+
+OTHERS: Mapping[str, Draw] = MappingProxyType(
+    {
+        "normal": lambda random, rows: random.normal(10.0, 1.0, rows),
+        "uniform": lambda random, rows: random.random(rows),
+        "exponential": lambda random, rows: random.exponential(1.0, rows),
+        "minus_lognormal_0.8": lambda random, rows: -random.lognormal(0.0, 0.8, rows),
+        "one_in_ten": lambda random, rows: (random.random(rows) < 0.1).astype(np.float64),
+        "lognormal_1.5": lambda random, rows: random.lognormal(0.0, 1.5, rows),
+        "pareto_2.5": lambda random, rows: 1.0 + random.pareto(2.5, rows),
+    }
 )
+"""What they were not set on; a number is sigma, or Pareto's exponent."""
+
+DISTRIBUTIONS: Mapping[str, Draw] = MappingProxyType({**PUBLISHED, **OTHERS})
 
 KEEP_FRACTIONS: tuple[tuple[float, ...], ...] = (
     *((0.05,), (0.1,), (0.3,), (0.7,), (0.9,)),
@@ -43,6 +60,8 @@ KEEP_FRACTIONS: tuple[tuple[float, ...], ...] = (
 
 BANDS: tuple[tuple[float, float], ...] = ((10.0, 30.0), (30.0, 100.0), (100.0, 300.0))
 """Effective rows kept, from and below, of the published table."""
+
+_KEEP_OF_OTHERS: tuple[tuple[float, ...], ...] = ((0.1,), (0.7,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +79,9 @@ class Coverage:
     flagged
         Share of windows whose status says 'few rows'.
     bias
-        Mean of value / truth - 1.
+        Mean of value / truth - 1, over windows whose truth is not 0.
     width
-        Median of (upper - lower) / truth.
+        Median of (upper - lower) / |truth|.
     """
 
     estimator: str
@@ -116,9 +135,7 @@ def measure_coverage(
             explain(
                 f"`distribution` must be one of {sorted(DISTRIBUTIONS)}",
                 repr(distribution),
-                hint=did_you_mean(
-                    distribution, DISTRIBUTIONS, otherwise="`jettison.coverage.DISTRIBUTIONS` takes more of them"
-                ),
+                hint=did_you_mean(distribution, DISTRIBUTIONS, otherwise="begin with 'taxi_fares'"),
             )
         )
     if not any(0.0 < fraction < 1.0 for fraction in keep_fractions):
@@ -142,7 +159,7 @@ def measure_coverage(
 
 def _chunk(
     random: np.random.Generator,
-    draw: Callable[[np.random.Generator, int], Floats],
+    draw: Draw,
     fractions: Floats,
     rows: tuple[float, float],
     z: float,
@@ -205,7 +222,9 @@ def _summary(
     truth, value, lower, upper, enough = result.T
     rounding = 1e-9 * np.abs(truth)
     below, above = float(np.mean(truth < lower - rounding)), float(np.mean(truth > upper + rounding))
-    bias, width = float(np.mean(value / truth)) - 1.0, float(np.median((upper - lower) / truth))
+    some = truth != 0.0  # there is no error relative to nothing
+    bias = float(np.mean(value[some] / truth[some])) - 1.0
+    width = float(np.median((upper - lower)[some] / np.abs(truth[some])))
     shares = (1.0 - below - above, below, above, float(np.mean(enough == 0.0)), bias, width)
     return Coverage(name, distribution, fractions, rows, len(truth), *shares)
 
@@ -220,14 +239,36 @@ def _table(results: Iterable[Sequence[Coverage]]) -> Iterable[str]:
         yield f"| {first.distribution} | {fractions} | {first.rows[0]:g} to {first.rows[1]:g} | {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Print the table of docs/estimators.md."""
-    parser = argparse.ArgumentParser(description="coverage of the 95 % bounds, in percent of simulated windows")
+def _ranges(results: Iterable[Sequence[Coverage]]) -> Iterable[str]:
+    """Lowest and highest of each distribution's cells; of flagged ones only where there are no others."""
+    yield "| values | count | sum | avg | variance, stddev |"
+    yield "|---|---|---|---|---|"
+    for distribution, cases in groupby(results, lambda case: case[0].distribution):
+        cells = []
+        for column in zip(*(case[:4] for case in cases), strict=True):
+            trusted = [100 * one.covered for one in column if one.flagged <= 0.5]
+            shares = trusted or [100 * one.covered for one in column]
+            cells.append(f"{min(shares):.1f} to {max(shares):.1f}" + ("" if trusted else " (flagged)"))
+        yield f"| {distribution} | {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables of docs/estimators.md."""
+    parser = argparse.ArgumentParser(
+        prog="python -m jettison.coverage", description="coverage of bounds, in percent of simulated windows"
+    )
     parser.add_argument("--windows", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    cases = [(name, fractions, band) for name in DISTRIBUTIONS for fractions in KEEP_FRACTIONS for band in BANDS]
-    for line in _table(measure_coverage(*case, windows=options.windows, seed=options.seed) for case in cases):
+    parser.add_argument("--confidence", type=float, default=0.95, help="of the bounds")
+    parser.add_argument("--rows", type=float, nargs=2, metavar=("FROM", "BELOW"), help="one band of effective rows")
+    parser.add_argument("--others", action="store_true", help="distributions that the constants were not set on")
+    parser.add_argument("--ranges", action="store_true", help="only the lowest and highest of each distribution")
+    options = parser.parse_args(arguments)
+    names, kept, bands = (OTHERS, _KEEP_OF_OTHERS, BANDS[1:]) if options.others else (PUBLISHED, KEEP_FRACTIONS, BANDS)
+    bands = bands if options.rows is None else ((options.rows[0], options.rows[1]),)
+    how = {"windows": options.windows, "confidence": options.confidence, "seed": options.seed}
+    cases = ((name, fractions, band) for name in names for fractions in kept for band in bands)
+    for line in (_ranges if options.ranges else _table)(measure_coverage(*case, **how) for case in cases):
         print(line, flush=True)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jettison.bench import command
+from jettison.bench import command, names
 from jettison.bench.result import Result
 from jettison.errors import InvalidSetting
 
@@ -79,5 +79,6 @@ def test_no_repetition_at_all_is_refused(ran: list[str]) -> None:
     assert ran == []
 
 
-def test_every_benchmark_has_one_name() -> None:
+def test_every_benchmark_has_one_name_and_help_knows_it() -> None:
     assert not set(command.ON_SPARK) & set(command.PURE)
+    assert list(names.BENCHMARKS) == [*command.ON_SPARK, *command.PURE]

@@ -14,21 +14,23 @@ from demo_runs import PHASES, run_with
 from jettison.demo import report
 from jettison.demo.verdict import Answers, Latency
 
-PLAIN = Latency(p50_s=30.0, p95_s=55.0, worst_s=60.0, growth_s_per_s=0.7, unanswered_rows=9_000, feed_late_s=0.02)
-SHED = Latency(p50_s=6.0, p95_s=8.5, worst_s=9.5, growth_s_per_s=0.0, unanswered_rows=0, feed_late_s=0.03)
+PLAIN = Latency(3, p50_s=30.0, p95_s=55.0, worst_s=60.0, growth_s_per_s=0.7, unanswered_rows=9_000, feed_late_s=0.02)
+SHED = Latency(20, p50_s=6.0, p95_s=8.5, worst_s=9.5, growth_s_per_s=0.0, unanswered_rows=0, feed_late_s=0.03)
 ANSWERS = Answers(
     windows=5, answers=120, exact_answers=60, mean_relative_error=0.02, bounds_coverage=0.95, groups_missing=0
 )
 
 
-def document(*, shed: Latency = SHED, answers: Answers = ANSWERS, overload: float = 3.0) -> dict[str, object]:
+def document(
+    *, shed: Latency = SHED, answers: Answers = ANSWERS, overload: float = 3.0, kept: float | None = 0.3
+) -> dict[str, object]:
     return report.to_document(
         bound_s=10.0,
         capacity_rows_per_s=123_456.7,
         overload=overload,
         plain=PLAIN,
         shed=shed,
-        kept_fraction=0.3,
+        kept_fraction=kept,
         kept_fraction_variation=0.05,
         batches_not_counted=0,
         answers=answers,
@@ -64,6 +66,20 @@ def test_at_best_everything_is_kept_where_there_is_no_overload() -> None:
 @pytest.mark.parametrize(("p95_s", "said"), [(10.0, "was held"), (10.01, "was NOT held")])
 def test_the_summary_says_whether_the_bound_was_held(p95_s: float, said: str) -> None:
     assert f"The latency bound of 10 s {said} with Jettison." in printed(document(shed=replace(SHED, p95_s=p95_s)))
+
+
+def test_without_a_batch_to_judge_nobody_says_that_the_bound_was_held() -> None:
+    unjudged = Latency(0, p50_s=None, p95_s=None, worst_s=None, growth_s_per_s=0.0, unanswered_rows=0, feed_late_s=0.0)
+    text = printed(document(shed=unjudged, kept=None))
+    assert "was held with Jettison is not known: the overload had no batch after its first 3." in text
+    assert "longer with --seconds." in text
+    assert text.count("no batch to judge") == 3  # two latencies and the share kept
+    assert json.loads(json.dumps(document(shed=unjudged, kept=None), allow_nan=False))["shed"]["judged_batches"] == 0
+
+
+@pytest.mark.parametrize(("p95_s", "said"), [(10.0, "is not known"), (10.01, "was NOT held")])
+def test_rows_that_wait_can_break_the_bound_but_not_show_that_it_was_held(p95_s: float, said: str) -> None:
+    assert said in printed(document(shed=replace(SHED, judged_batches=0, p95_s=p95_s)))
 
 
 def test_a_run_that_shed_nothing_has_no_errors_to_speak_of() -> None:

@@ -18,6 +18,7 @@ def test_a_query_that_keeps_up_has_a_latency_of_at_most_two_batches() -> None:
     assert latency.p95_s == pytest.approx(1.95, abs=0.05)
     assert latency.growth_s_per_s == pytest.approx(0.0, abs=0.01)
     assert latency.unanswered_rows == 0
+    assert latency.judged_batches == len(verdict.overload_batches(run_with([1.0] * 60), PHASES)) > 20
 
 
 def test_a_query_that_falls_behind_grows_and_its_waiting_rows_count() -> None:
@@ -33,6 +34,14 @@ def test_the_first_batches_of_the_overload_are_not_judged() -> None:
     assert len(verdict.overload_batches(run_with([1.0] * 60), PHASES, after=0)) - 3 == len(
         verdict.overload_batches(run_with([1.0] * 60), PHASES)
     )
+
+
+def test_an_overload_that_is_over_within_its_first_batches_leaves_nothing_to_judge() -> None:
+    run = run_with([1.0] * 10 + [14.0, 16.0, 9.0])
+    latency = verdict.latency(replace(run, landed=run.batches[-1].last), PHASES)
+    assert (latency.judged_batches, latency.p50_s, latency.p95_s, latency.worst_s) == (0, None, None, None)
+    assert verdict.kept_fraction(run, PHASES) is None
+    assert verdict.kept_fraction_variation(run, PHASES) is None
 
 
 def test_kept_fraction_is_weighted_by_rows_and_its_variation_is_not() -> None:

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from jettison.demo.experiment import Batch, Run
 from jettison.demo.pipeline import WINDOW_S
 from jettison.demo.schedule import Phase
-from jettison.errors import InvalidSetting, explain
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,13 +26,15 @@ OVERLOAD_PHASE = 1
 class Latency:
     """Row latency in the overload phase after the first batches; of rows still waiting at the end, their wait so far.
 
+    `judged_batches` is how many batches that leaves; `None` stands for a latency of no row at all.
     `growth_s_per_s` is how fast the age of the oldest row without an answer grows: 0 where the query keeps up.
     `feed_late_s` is the longest that a file of the feed landed after it was due: what the overload really was.
     """
 
-    p50_s: float
-    p95_s: float
-    worst_s: float
+    judged_batches: int
+    p50_s: float | None
+    p95_s: float | None
+    worst_s: float | None
     growth_s_per_s: float
     unanswered_rows: int
     feed_late_s: float
@@ -71,7 +72,7 @@ def overload_batches(run: Run, phases: Sequence[Phase], *, after: int = SETTLING
 
 
 def latency(run: Run, phases: Sequence[Phase]) -> Latency:
-    """Judge the latency of one run under overload."""
+    """Judge the latency of one run under overload; an overload that ends within its first batches leaves no verdict."""
     assert run.landing is not None
     begin, end = (run.started_s + edge for edge in overload_span(phases))
     batches = overload_batches(run, phases)
@@ -84,19 +85,12 @@ def latency(run: Run, phases: Sequence[Phase]) -> Latency:
     weight = np.concatenate([np.full(len(rows), count / max(len(rows), 1)) for rows, _, count in samples])
     waits = np.concatenate([np.full(len(rows), rows is waiting) for rows, _, _ in samples])
     inside = (when >= begin) & (when < end)
-    if not inside.any():
-        raise InvalidSetting(
-            explain(
-                f"an overload longer than its first {SETTLING_BATCHES} batches",
-                f"{phases[OVERLOAD_PHASE].duration_s:g} s",
-                hint="make the second phase longer with --seconds",
-            )
-        )
-    when, value, weight, waits = when[inside], value[inside], weight[inside], waits[inside]
+    value, weight, waits = value[inside], weight[inside], waits[inside]
     return Latency(
+        judged_batches=len(batches),
         p50_s=_weighted_quantile(value, weight, 0.50),
         p95_s=_weighted_quantile(value, weight, 0.95),
-        worst_s=float(value.max()),
+        worst_s=float(value.max()) if len(value) else None,
         # Over all of the overload: a query that falls behind has few batches, each longer than the one before.
         growth_s_per_s=_growth(run, overload_batches(run, phases, after=0)),
         unanswered_rows=int(weight[waits].sum()),
@@ -115,17 +109,20 @@ def _growth(run: Run, batches: Sequence[Batch]) -> float:
     return float(np.polyfit(when - when[0], age, 1)[0])
 
 
-def kept_fraction(run: Run, phases: Sequence[Phase]) -> float:
-    """Share of the rows kept under overload, after the first batches; over batches whose count is on record."""
+def kept_fraction(run: Run, phases: Sequence[Phase]) -> float | None:
+    """Share of the rows kept under overload, after the first batches; over batches whose count is on record.
+
+    `None` where there is no such batch.
+    """
     batches = _counted(overload_batches(run, phases))
     seen = sum(batch.last - batch.first for batch in batches)
-    return sum(batch.kept_fraction * (batch.last - batch.first) for batch in batches) / max(seen, 1)
+    return sum(batch.kept_fraction * (batch.last - batch.first) for batch in batches) / seen if seen else None
 
 
-def kept_fraction_variation(run: Run, phases: Sequence[Phase]) -> float:
+def kept_fraction_variation(run: Run, phases: Sequence[Phase]) -> float | None:
     """Standard deviation of the batches' kept fractions over their mean, in the steady part of the overload."""
     shares = np.array([batch.kept_fraction for batch in _counted(overload_batches(run, phases))])
-    return float(shares.std() / shares.mean()) if len(shares) else 0.0
+    return float(shares.std() / shares.mean()) if shares.any() else None
 
 
 def batches_not_counted(run: Run) -> int:
@@ -159,7 +156,9 @@ def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
     )
 
 
-def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float:
+def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float | None:
+    if not len(values):
+        return None
     order = np.argsort(values)
     reached = np.cumsum(weights[order]) >= q * weights.sum()
     return float(values[order][np.argmax(reached)])

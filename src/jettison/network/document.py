@@ -12,9 +12,11 @@ from typing import Any, cast
 
 import yaml
 
+from jettison.durations import seconds
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError, did_you_mean, explain
 from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
+from jettison.storage import Folder
 
 _TOP = {"inputs", "boxes", "outputs", "latency", "checkpoint", "value", "integral_values", "semantic"}
 _INPUT = {"rate", "values", "id", "arrival", "format", "path", "schema", "options"}
@@ -80,7 +82,13 @@ def load(path: Path) -> Pipeline:
     try:
         text = path.read_text()
         document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except OSError as error:
+        got, hint = (
+            f"none that can be read ({error.strerror})",
+            "check the path; examples/network.yaml is one that runs",
+        )
+        raise InvalidInput(explain("a pipeline file in YAML or JSON", got, where=str(path), hint=hint)) from error
+    except (ValueError, yaml.YAMLError) as error:
         detail = " ".join(str(error).split())
         raise InvalidInput(
             explain(
@@ -126,11 +134,51 @@ def parse(document: Mapping[str, Any]) -> Pipeline:
         sql={name: body["sql"] for name, body in boxes.items() if "sql" in body},
         watermarks={name: _watermark(name, body["watermark"]) for name, body in boxes.items() if "watermark" in body},
         paths={name: body["path"] for name, body in outputs.items() if "path" in body},
-        latency=document.get("latency", "10 seconds"),
-        checkpoint=str(document.get("checkpoint", "")),
+        latency=_latency(document.get("latency", "10 seconds")),
+        checkpoint=_checkpoint(document["checkpoint"]) if "checkpoint" in document else "",
         value=value,
         semantic=bool(document.get("semantic", False)),
     )
+
+
+def require_runnable(pipeline: Pipeline) -> None:
+    """Refuse what can be planned but not run, before anything starts: a plan needs no sources, SQL or folders."""
+    if not pipeline.checkpoint:
+        raise InvalidSetting(_no_checkpoint("none"))
+    Folder(pipeline.checkpoint)  # refuses a filesystem that cannot be reached
+    for name, source in pipeline.sources.items():
+        where = f"input {name!r}"
+        if not source.get("format"):
+            hint = "write format: kafka, rate, json or another that readStream knows"
+            raise InvalidSetting(explain("`format` must name a streaming source", "none", where=where, hint=hint))
+        if not source.get("id"):
+            hint = "write id: [partition, offset], or whichever columns tell rows apart"
+            raise InvalidSetting(explain("`id` must name the columns of an identity", "none", where=where, hint=hint))
+    for box in pipeline.graph.boxes.values():
+        if box.kind != "union" and not pipeline.sql.get(box.name):
+            where = f"box {box.name!r}"
+            hint = "write sql: select ... from the streams that it reads; only a union needs none"
+            raise InvalidSetting(explain("`sql` must say what the box does", "none", where=where, hint=hint))
+    for name in pipeline.graph.outputs:
+        if not pipeline.paths.get(name):
+            where, hint = f"output {name!r}", "write path: /some/folder below the output"
+            raise InvalidSetting(explain("`path` must name a folder to write to", "none", where=where, hint=hint))
+
+
+def _latency(given: Any) -> str | float:
+    seconds(given, name="latency")
+    return cast("str | float", given)
+
+
+def _checkpoint(given: Any) -> str:
+    if not (isinstance(given, str) and given.strip()):
+        raise InvalidSetting(_no_checkpoint(repr(given)))
+    return given
+
+
+def _no_checkpoint(got: str) -> str:
+    hint = "write checkpoint: /some/folder at the top level of the file"
+    return explain("`checkpoint` must name a folder", got, where="the pipeline", hint=hint)
 
 
 @contextmanager

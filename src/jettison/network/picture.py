@@ -21,11 +21,26 @@ from jettison.settings import RangeDrop
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_BOXES = """\
+Inputs, boxes and outputs. cost: work for each row that enters, in the unit of the file; selectivity: rows out per
+row in; rate: rows per unit of time; load coefficient: work that one row leaving here still causes on all its ways."""
+_LOCATIONS = """\
+Where rows may be dropped: at an input, or on the way from a to b (a__b). drops: at random, or semantic (ranges of the
+value); rate: rows that pass with nothing dropped; of all load: the work that dropping all of them would save."""
+_ROAD_MAP = """\
+The best plan for less and less load. drops: the share that each active location keeps; delivery: the share that each
+output gets of its rows; utility: what its QoS says that is worth, in all weighted; greedy loses more: utility that the
+greedy planner would lose beyond that."""
+_SIGNS = """\
+c: cost per row   s: selectivity   r: rate
+L: load coefficient, work per row from here on
+red: rows may be dropped here"""
+
 LOADS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
 def describe(graph: QueryGraph, *, semantic: bool = False, loads: Sequence[float] = LOADS) -> str:
-    """Boxes with their costs, candidate locations, and the road map, as text.
+    """Boxes with their costs, candidate locations, and the road map, as three tables, each under a legend.
 
     The road map's rows are plans of the default planner; beside each stands how much more the greedy table would lose.
     """
@@ -59,6 +74,7 @@ def draw(graph: QueryGraph, path: Path, *, semantic: bool = False) -> None:
             to = places[location.target]
             x, y = x + part * (to[0] - x), y + part * (to[1] - y)
         axes.plot(x, y, marker="v", color="tab:red", markersize=7, zorder=3)
+    axes.text(0.0, -0.02, _SIGNS, transform=axes.transAxes, va="top", fontsize=6, color="0.3")
     axes.set_axis_off()
     axes.set_xlim(-0.5, 0.5 + max(x for x, _ in places.values()))
     axes.set_ylim(0.5 + max(y for _, y in places.values()), -0.5)  # the first input on top
@@ -75,7 +91,7 @@ def _boxes(graph: QueryGraph) -> str:
         figures = [f"{box.cost:g}", f"{box.selectivity:.3g}", "", f"{coefficients[name]:.4g}"]
         rows.append([name, box.kind, ", ".join(box.sources), *figures])
     rows += [[output.name, "output", output.source, "", "", "", ""] for output in graph.outputs.values()]
-    return _table(["name", "kind", "reads", "cost", "selectivity", "rate", "load coefficient"], rows)
+    return _table(_BOXES, ["name", "kind", "reads", "cost", "selectivity", "rate", "load coefficient"], rows)
 
 
 def _locations(graph: QueryGraph, model: DropModel) -> str:
@@ -86,7 +102,7 @@ def _locations(graph: QueryGraph, model: DropModel) -> str:
         share = float(gain[list(location.units)].sum()) / max(model.full_load, 1e-12)
         kind = "semantic" if location.semantic else "random"
         rows.append([location.name, kind, f"{location.rate:.4g}", f"{share:.1%}", ", ".join(sorted(served))])
-    return _table(["drop location", "drops", "rate", "of all load", "outputs below"], rows)
+    return _table(_LOCATIONS, ["drop location", "drops", "rate", "of all load", "outputs below"], rows)
 
 
 def _road_map(graph: QueryGraph, model: DropModel, loads: Sequence[float]) -> str:
@@ -108,7 +124,7 @@ def _road_map(graph: QueryGraph, model: DropModel, loads: Sequence[float]) -> st
             ]
         )
     header = ["load saved", "drops (share kept)", "delivery", "utility", "in all", "greedy loses more"]
-    return _table(header, rows)
+    return _table(_ROAD_MAP, header, rows)
 
 
 def _drops(model: DropModel, survival: Vector) -> str:
@@ -123,11 +139,11 @@ def _drops(model: DropModel, survival: Vector) -> str:
     return ", ".join(words) or "none"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(legend: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [list(header), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:]])
+    return "\n".join([legend, text[0], "  ".join("-" * width for width in widths), *text[1:]])
 
 
 def _places(graph: QueryGraph) -> dict[str, tuple[float, float]]:

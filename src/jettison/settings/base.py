@@ -30,3 +30,26 @@ def check_positive(name: str, value: float) -> None:
                 hint="where it is to have no effect, leave the setting out rather than passing 0",
             )
         )
+
+
+def check_late(late_after_s: float | None, **shares: float | tuple[float, ...] | None) -> None:
+    """Raise `InvalidSetting` unless late rows have all of their settings, each sound, or none."""
+    settings = {**shares, "late_after_s": late_after_s}
+    given = [f"`{name}`" for name, value in settings.items() if value is not None]
+    if not given:
+        return
+    if len(given) < len(settings):
+        *first, last = [f"`{name}`" for name in settings]
+        raise InvalidSetting(
+            explain(
+                f"{', '.join(first)} and {last} go together",
+                f"{' and '.join(given)} alone",
+                hint="give all of them, or none where late rows are treated like all others",
+            )
+        )
+    assert late_after_s is not None
+    check_positive("late_after_s", late_after_s)
+    for name, share in shares.items():
+        assert share is not None
+        for one in share if isinstance(share, tuple) else (share,):
+            check_fraction(name, one)

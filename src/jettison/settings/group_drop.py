@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction, check_positive
+from jettison.settings.base import check_fraction, check_late
 
 _MOST_RECORDED = 50  # groups; a plan of 1,500 takes 40 kB, and there may be one a second
 _SMALLEST_SHARE = 1e-15  # hashes have 64 bits: less cannot be told from nothing
@@ -81,19 +81,7 @@ class GroupDrop:
         check_fraction("keep_fraction", self.keep_fraction)
         check_fraction("new_keep_fraction", self.new_keep_fraction)
         self._check_panes()
-        if (self.late_factor is None) != (self.late_after_s is None):
-            got = f"{self.late_factor!r} and {self.late_after_s!r}"
-            raise InvalidSetting(
-                explain(
-                    "`late_factor` and `late_after_s` go together",
-                    got,
-                    hint="give both, or neither where late rows are not thinned further",
-                )
-            )
-        if self.late_factor is not None:
-            check_fraction("late_factor", self.late_factor)
-        if self.late_after_s is not None:
-            check_positive("late_after_s", self.late_after_s)
+        check_late(self.late_after_s, late_factor=self.late_factor)
 
     def _check_panes(self) -> None:
         lengths = {len(self.starts_us), len(self.others), len(self.groups), len(self.keeps)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction, check_positive
+from jettison.settings.base import check_fraction, check_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +39,7 @@ class RandomDrop:
 
     def __post_init__(self) -> None:
         check_fraction("keep_fraction", self.keep_fraction)
-        if (self.late_keep_fraction is None) != (self.late_after_s is None):
-            raise InvalidSetting(
-                explain(
-                    "`late_keep_fraction` and `late_after_s` go together",
-                    f"{self.late_keep_fraction!r} and {self.late_after_s!r}",
-                    hint="give both or neither",
-                )
-            )
-        if self.late_keep_fraction is not None:
-            check_fraction("late_keep_fraction", self.late_keep_fraction)
-        if self.late_after_s is not None:
-            check_positive("late_after_s", self.late_after_s)
+        check_late(self.late_after_s, late_keep_fraction=self.late_keep_fraction)
 
     @property
     def keeps_everything(self) -> bool:

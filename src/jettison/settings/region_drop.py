@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import check_fraction, check_positive
+from jettison.settings.base import check_fraction, check_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +61,15 @@ class RegionDrop:
         if self.late_keep is not None:
             object.__setattr__(self, "late_keep", tuple(self.late_keep))
         check_fraction("keep_fraction", self.keep_fraction)
-        for share in (*self.keep, *(self.late_keep or ())):
+        for share in self.keep:
             check_fraction("keep", share)
-        self._check_late()
+        check_late(self.late_after_s, late_keep_fraction=self.late_keep_fraction, late_keep=self.late_keep)
         self._check_raster()
 
     @property
     def keeps_everything(self) -> bool:
         """Whether no row at all is dropped, late or not."""
         return all(share >= 1.0 for share in (*self.keep, *(self.late_keep or ())))
-
-    def _check_late(self) -> None:
-        given = [one is not None for one in (self.late_keep_fraction, self.late_keep, self.late_after_s)]
-        if any(given) != all(given):
-            raise InvalidSetting(
-                explain(
-                    "all settings of late rows or none",
-                    f"{sum(given)} of 3",
-                    hint="give late_keep_fraction, late_keep and late_after_s together, or none of them",
-                )
-            )
-        if self.late_after_s is not None:
-            check_positive("late_after_s", self.late_after_s)
-        if self.late_keep_fraction is not None:
-            check_fraction("late_keep_fraction", self.late_keep_fraction)
 
     def _check_raster(self) -> None:
         if not self.keep and not self.cells and not self.cuts:

@@ -8,8 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jettison.errors import InvalidSetting, explain
-from jettison.network.document import Pipeline
+from jettison.network.document import Pipeline, require_runnable
 from jettison.network.graph import Box
 from jettison.spark.network import Network, Stream, union_all
 from jettison.spark.session import local_session
@@ -40,51 +39,25 @@ def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seco
 
 def build(spark: SparkSession, pipeline: Pipeline) -> Network:
     """The network of a pipeline file, with its sources opened."""
-    if not pipeline.checkpoint:
-        raise InvalidSetting(
-            explain(
-                "`checkpoint` must name a folder",
-                "none",
-                where="the pipeline",
-                hint="write checkpoint: /some/folder at the top level of the file",
-            )
-        )
+    require_runnable(pipeline)
     graph = pipeline.graph
     network = Network(value=pipeline.value, integral_values=graph.integral_values)
     streams: dict[str, Stream] = {}
     for name, input in graph.inputs.items():
         source = pipeline.sources[name]
-        rows = _opened(spark, name, source)
+        rows = _opened(spark, source)
         streams[name] = network.input(
-            name, rows, id=source.get("id", ()), arrival=source.get("arrival"), rate=input.rate, values=input.values
+            name, rows, id=source["id"], arrival=source.get("arrival"), rate=input.rate, values=input.values
         )
     for box in graph.boxes.values():
         function = _function(box, pipeline.sql.get(box.name), pipeline.watermarks.get(box.name, {}))
         streams[box.name] = network.add(box, function)
     for name, output in graph.outputs.items():
-        if name not in pipeline.paths:
-            raise InvalidSetting(
-                explain(
-                    "`path` must name a folder to write to",
-                    "none",
-                    where=f"output {name!r}",
-                    hint="write path: /some/folder below the output",
-                )
-            )
         network.output(name, streams[output.source], pipeline.paths[name], qos=output.qos)
     return network
 
 
-def _opened(spark: SparkSession, name: str, source: Mapping[str, Any]) -> DataFrame:
-    if "format" not in source:
-        raise InvalidSetting(
-            explain(
-                "`format` must name a streaming source",
-                "none",
-                where=f"input {name!r}",
-                hint="write format: kafka, rate, json or another that readStream knows",
-            )
-        )
+def _opened(spark: SparkSession, source: Mapping[str, Any]) -> DataFrame:
     reader = spark.readStream.format(source["format"])
     if "schema" in source:
         reader = reader.schema(source["schema"])
@@ -95,17 +68,8 @@ def _opened(spark: SparkSession, name: str, source: Mapping[str, Any]) -> DataFr
 
 def _function(box: Box, sql: str | None, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
     def apply(*entering: DataFrame) -> DataFrame:
-        if box.kind == "union" and sql is None:
-            return union_all(*entering)
         if sql is None:
-            raise InvalidSetting(
-                explain(
-                    "`sql` must say what the box does",
-                    "none",
-                    where=f"box {box.name!r}",
-                    hint="write sql: select ... from the streams that it reads; only a union needs none",
-                )
-            )
+            return union_all(*entering)
         for source, rows in zip(box.sources, entering, strict=True):
             for column, delay in watermark.items():
                 rows = rows.withWatermark(column, delay) if column in rows.columns else rows

@@ -281,7 +281,8 @@ class Shedder:
         """Rows a micro-batch should take at most, for the source's own cap such as `maxOffsetsPerTrigger`.
 
         Arrivals up to `peak_rows_per_s` are shed to hold the bound; beyond it the source delays them, so that one
-        huge batch cannot break the bound for everything that follows.
+        huge batch cannot break the bound for everything that follows. Where the controller is to know the cap too, take
+        `jettison.row_cap` before the shedder is made, and pass it as `control={"row_cap": cap}`.
         """
         return row_cap(peak_rows_per_s, self.latency_bound_s)
 
