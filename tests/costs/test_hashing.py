@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import datetime
 import os
 import subprocess
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +57,7 @@ def test_numbers_of_all_widths_times_and_booleans_are_keys() -> None:
     assert len(set(fingerprints(pa.array([True, False, None])).tolist())) == 3
     assert len(set(fingerprints(pa.array([1, 2], pa.timestamp("us"))).tolist())) == 2
     assert len(set(fingerprints(pa.array([1, 2], pa.date32())).tolist())) == 2
+    assert len(set(fingerprints(pa.array([Decimal("1.10"), Decimal("1.11"), None])).tolist())) == 3
 
 
 def test_keys_of_other_types_are_refused() -> None:
@@ -65,13 +68,12 @@ def test_keys_of_other_types_are_refused() -> None:
 
 
 def test_another_process_with_another_hash_seed_computes_the_same_cells() -> None:
-    program = (
-        "from jettison.costs.hashing import *;"
-        "print(SharedHashes(4, 55, seed=3).cells(fingerprints(['a', 'b', None, 'long key'])).tolist())"
-    )
-    here = SharedHashes(4, 55, seed=3).cells(fingerprints(["a", "b", None, "long key"])).tolist()
+    keys = "['a', 'b', None, 'long key'], [1, None, -7], [0.5, -0.0], [b'raw', b''], [datetime.date(2026, 1, 31), None]"
+    cells = f"[SharedHashes(4, 55, seed=3).cells(fingerprints(keys)).tolist() for keys in ({keys})]"
+    program = f"import datetime; from jettison.costs.hashing import *; print({cells})"
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": os.pathsep.join(sys.path)}
     there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    here = eval(cells, {"SharedHashes": SharedHashes, "fingerprints": fingerprints, "datetime": datetime})
     assert there.stdout.strip() == str(here)
 
 

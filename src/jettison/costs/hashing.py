@@ -67,9 +67,8 @@ class SharedHashes:
 
     @cached_property
     def _multiply_add(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        drawn = np.random.Generator(np.random.PCG64(self.seed)).integers(
-            0, 2**64, size=(2, self.rows, 1), dtype=np.uint64
-        )
+        # Raw words: numpy promises them for ever, and may change how a `Generator` makes integers of them.
+        drawn = np.random.PCG64(self.seed).random_raw(2 * self.rows).reshape(2, self.rows, 1)
         return drawn[0], drawn[1]
 
     def cells(self, keys: Fingerprints) -> Cells:
@@ -83,7 +82,7 @@ class SharedHashes:
 def fingerprints(keys: Any) -> Fingerprints:
     """32-bit fingerprints of keys, equal in every process and on every machine.
 
-    Takes an Arrow array or chunked array, a numpy array or a sequence, of integers, floats, strings, binaries,
+    Takes an Arrow array or chunked array, a numpy array or a sequence, of integers, floats, decimals, strings, binaries,
     booleans or times. Null has a fingerprint of its own. Work is vectorised: no Python object is made per key.
 
     Notes
@@ -104,6 +103,8 @@ def fingerprints(keys: Any) -> Fingerprints:
         hashed = per_key[codes] if len(per_key) else np.full(len(array), _NULL_KEY)
     elif _is_text(array.type):
         hashed = _mixed(_polynomials(array))
+    elif pa.types.is_decimal(array.type):
+        hashed = _mixed(_polynomials(array.cast(pa.string())))
     else:
         hashed = _mixed(_as_integers(array))
     if array.null_count:
@@ -149,7 +150,7 @@ def _as_integers(array: pa.Array) -> NDArray[np.uint64]:
     elif not pa.types.is_integer(kind):
         raise InvalidInput(
             explain(
-                "keys must be integers, floats, strings, binaries, booleans or times",
+                "keys must be integers, floats, decimals, strings, binaries, booleans or times",
                 str(kind),
                 hint="derive a key column of one of these types, such as a string",
             )
