@@ -37,6 +37,14 @@ def test_slices_dictionaries_and_wide_strings_agree(keys: list[str | None], star
     assert fingerprints(pa.chunked_array([array, array])).tolist() == [*expected, *expected]
 
 
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.none(), text), max_size=30))
+def test_short_keys_hash_alike_whether_or_not_a_long_one_is_among_them(keys: list[str | None]) -> None:
+    long = "a document that somebody took for a key"
+    assert len(long) > 32
+    assert fingerprints(pa.array([*keys, long], pa.string()))[:-1].tolist() == fingerprints(pa.array(keys)).tolist()
+
+
 def test_different_keys_get_different_fingerprints() -> None:
     keys = [f"user {number}" for number in range(20_000)]
     # Among 20,000 keys of 32 bits about 0.05 pairs are expected to collide.
