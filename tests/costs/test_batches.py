@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.costs.batches import JOINED_BYTES, JOINED_ROWS, Joiner, gathered
+from jettison.costs.batches import JOINED_BYTES, JOINED_ROWS, Joiner, gathered, results_of
+from jettison.errors import InvalidInput
 
 
 def batch(first: int, rows: int) -> pa.RecordBatch:
@@ -34,10 +36,30 @@ def test_a_few_rows_of_many_bytes_travel_at_once() -> None:
     assert [one.num_rows for one in joined([image] * 4)] == [2, 2]
 
 
-def test_results_of_another_schema_are_not_joined_and_empty_ones_keep_theirs() -> None:
-    other = pa.record_batch({"row": ["a"]})
-    assert [one.schema for one in joined([batch(0, 1), other])] == [batch(0, 1).schema, other.schema]
-    assert joined([batch(0, 0)])[0].schema == batch(0, 0).schema
+def test_results_without_rows_do_not_travel_whatever_type_was_guessed_for_them() -> None:
+    nothing = pa.record_batch({"row": []})
+    assert nothing.schema != batch(0, 1).schema
+    assert [one.num_rows for one in joined([nothing, batch(0, 2), nothing, batch(2, 3), nothing])] == [5]
+    assert joined([nothing]) == []
+
+
+@pytest.mark.parametrize("rows", [1, 2 * JOINED_ROWS])
+def test_results_of_another_schema_are_refused_with_the_reason(rows: int) -> None:
+    guessed = pa.record_batch({"row": [None] * rows})
+    with pytest.raises(InvalidInput, match=r"\(row int64\) as in the first, got \(row null\) .* single rows"):
+        joined([batch(0, 1), guessed])
+
+
+@pytest.mark.parametrize("result", [pa.table({"row": [1]}), [1], None])
+def test_results_that_are_no_record_batches_are_refused(result: object) -> None:
+    with pytest.raises(InvalidInput, match=f"got {type(result).__name__} .* Hint: make one"):
+        joined([result])  # type: ignore[list-item]
+
+
+def test_a_function_that_gives_nothing_to_iterate_over_is_refused() -> None:
+    assert list(results_of([batch(0, 1)])) == [batch(0, 1)]
+    with pytest.raises(InvalidInput, match=r"got NoneType .* `yield`"):
+        results_of(None)
 
 
 def test_batches_are_gathered_until_there_are_enough_rows() -> None:

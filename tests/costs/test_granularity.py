@@ -44,12 +44,20 @@ def run(
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 @pytest.mark.parametrize(
-    ("call_s", "row_s"), [(1e-6, 1e-3), (2e-5, 1e-3), (1e-4, 1e-3), (1e-3, 1e-4), (1e-3, 1e-5), (5e-6, 1e-6)]
+    ("call_s", "row_s", "most"),
+    [
+        (1e-6, 1e-3, 0.02),
+        (2e-5, 1e-3, 0.02),
+        (1e-4, 1e-3, 0.03),  # a tenth of a row is within the noise: what is beyond doubt is less than the price
+        (1e-3, 1e-4, 0.02),
+        (1e-3, 1e-5, 0.02),
+        (5e-6, 1e-6, 0.02),
+    ],
 )
-def test_slices_add_little_to_the_work(call_s: float, row_s: float, spread: float) -> None:
+def test_slices_add_little_to_the_work(call_s: float, row_s: float, most: float, spread: float) -> None:
     late = run(Granularity(), call_s, row_s, spread=spread)[1000:]
     added_s = (call_s + OWN_S) * len(late)
-    assert added_s <= 0.03 * sum(late) * row_s * np.exp(spread**2 / 2)
+    assert added_s <= most * sum(late) * row_s * np.exp(spread**2 / 2)
 
 
 @pytest.mark.parametrize(("call_s", "row_s"), [(1e-6, 5e-3), (2e-5, 5e-3), (2e-5, 2e-2)])

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import datetime
 import os
 import subprocess
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +37,14 @@ def test_slices_dictionaries_and_wide_strings_agree(keys: list[str | None], star
     assert fingerprints(pa.chunked_array([array, array])).tolist() == [*expected, *expected]
 
 
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.none(), text), max_size=30))
+def test_short_keys_hash_alike_whether_or_not_a_long_one_is_among_them(keys: list[str | None]) -> None:
+    long = "a document that somebody took for a key"
+    assert len(long) > 32
+    assert fingerprints(pa.array([*keys, long], pa.string()))[:-1].tolist() == fingerprints(pa.array(keys)).tolist()
+
+
 def test_different_keys_get_different_fingerprints() -> None:
     keys = [f"user {number}" for number in range(20_000)]
     # Among 20,000 keys of 32 bits about 0.05 pairs are expected to collide.
@@ -55,6 +65,7 @@ def test_numbers_of_all_widths_times_and_booleans_are_keys() -> None:
     assert len(set(fingerprints(pa.array([True, False, None])).tolist())) == 3
     assert len(set(fingerprints(pa.array([1, 2], pa.timestamp("us"))).tolist())) == 2
     assert len(set(fingerprints(pa.array([1, 2], pa.date32())).tolist())) == 2
+    assert len(set(fingerprints(pa.array([Decimal("1.10"), Decimal("1.11"), None])).tolist())) == 3
 
 
 def test_keys_of_other_types_are_refused() -> None:
@@ -65,13 +76,12 @@ def test_keys_of_other_types_are_refused() -> None:
 
 
 def test_another_process_with_another_hash_seed_computes_the_same_cells() -> None:
-    program = (
-        "from jettison.costs.hashing import *;"
-        "print(SharedHashes(4, 55, seed=3).cells(fingerprints(['a', 'b', None, 'long key'])).tolist())"
-    )
-    here = SharedHashes(4, 55, seed=3).cells(fingerprints(["a", "b", None, "long key"])).tolist()
+    keys = "['a', 'b', None, 'long key'], [1, None, -7], [0.5, -0.0], [b'raw', b''], [datetime.date(2026, 1, 31), None]"
+    cells = f"[SharedHashes(4, 55, seed=3).cells(fingerprints(keys)).tolist() for keys in ({keys})]"
+    program = f"import datetime; from jettison.costs.hashing import *; print({cells})"
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": os.pathsep.join(sys.path)}
     there = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    here = eval(cells, {"SharedHashes": SharedHashes, "fingerprints": fingerprints, "datetime": datetime})
     assert there.stdout.strip() == str(here)
 
 

@@ -14,16 +14,19 @@ from jettison.costs.pace import STARVATION
 from jettison.costs.partition import RESERVE, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
 from jettison.costs.sketch import CostSketch
+from jettison.costs.status import CostStatus
+from jettison.costs.worth import Worth
 from jettison.errors import InvalidInput
+from jettison.network.qos import ValueUtility
 
 HASHES = SharedHashes(2, 2048, seed=1)
-COST_S = {"cheap": 0.001, "dear": 0.025}
+COST_S = {"cheap": 0.001, "dear": 0.025, None: 0.025}
 
 
 class World:
     """A clock, a function that costs time by key, and one worker."""
 
-    def __init__(self, bound_s: float = 1.0, arrival: str | None = "at", value: str | None = None) -> None:
+    def __init__(self, bound_s: float = 1.0, arrival: str | None = "at", value: Worth | None = None) -> None:
         self.now_s = 1000.0
         self.settings = PartitionSettings("key", bound_s, arrival, value)
         self.costs, self.memory, self.total = CostSketch(HASHES), WorkerMemory(), TaskReport.empty(HASHES)
@@ -55,7 +58,7 @@ class World:
         return pa.record_batch({"key": keys, "at": at, "row": list(range(len(keys)))})
 
     def teach(self) -> None:
-        self.costs.learn(fingerprints(list(COST_S)), list(COST_S.values()))
+        self.costs.learn(fingerprints(["cheap", "dear"]), [COST_S["cheap"], COST_S["dear"]])
 
 
 def mixed(rows: int, dear_every: int = 10) -> list[str]:
@@ -251,6 +254,45 @@ def test_rows_of_little_value_go_before_dear_ones() -> None:
     assert kept.count("dear") > 20
 
 
+def test_a_value_graph_stands_in_for_a_column_of_utilities() -> None:
+    kept = []
+    for value in ("worth", ValueUtility([(0, 10, 0.1), (10, 20, 0.9)], column="fare")):
+        world = World(bound_s=1.0, value=value)
+        world.teach()
+        world.memory.pace.work_s = 1.0
+        fares = [15.0 if number % 3 == 0 else 5.0 for number in range(400)]
+        batch = world.batch(mixed(400, dear_every=2), ages_s=0.4).append_column("fare", pa.array(fares))
+        result, _ = world.run([batch.append_column("worth", pa.array([0.9 if fare > 10 else 0.1 for fare in fares]))])
+        kept.append(result["row"].to_pylist())
+    assert kept[0] == kept[1]
+    assert 0 < len(kept[0]) < 400
+
+
+def test_work_that_comes_after_the_rows_is_told() -> None:
+    world = World(bound_s=1.0)
+
+    def all_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in list(batches):
+            world.now_s += 0.01 * batch.num_rows
+            yield batch
+
+    _, honest = world.run([world.batch(mixed(60))])
+    assert honest.unlearned_s == 0.0
+    world.function = all_first  # type: ignore[method-assign]
+    world.pause_s = 5.0  # what happens downstream is not the function's
+    _, report = world.run([world.batch(mixed(60))])
+    assert report.unlearned_s == pytest.approx(0.6)
+    assert "not protected: 0.6 s of work" in str(CostStatus.of(report, bound_s=1.0, sketch_bytes=1))
+    assert "not protected" not in str(CostStatus.of(honest, bound_s=1.0, sketch_bytes=1))
+
+
+def test_a_function_that_yields_nothing_but_none_is_named_as_the_cause() -> None:
+    world = World()
+    world.function = lambda batches: None  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(InvalidInput, match="iterator of record batches, got NoneType for load_aware"):
+        world.run([world.batch(["cheap"])])
+
+
 def test_without_arrivals_a_rows_wait_starts_with_its_task() -> None:
     world = World(bound_s=0.5, arrival=None)
     world.teach()
@@ -261,12 +303,19 @@ def test_without_arrivals_a_rows_wait_starts_with_its_task() -> None:
 
 
 def test_null_keys_and_arrivals_are_rows_like_others() -> None:
-    world = World()
-    batch = pa.record_batch(
-        {"key": pa.array(["cheap", "cheap"]), "at": pa.array([None, None], pa.timestamp("us", "UTC"))}
-    )
-    _, report = world.run([batch])
-    assert (report.rows_kept, report.rows_over) == (2, 0)
+    world = World(bound_s=1.0)
+    world.memory.pace.work_s = 1.0
+    keys = pa.array(
+        [None if number % 10 == 0 else "cheap" for number in range(1000)]
+    )  # a null costs as much as a dear one
+    batch = pa.record_batch({"key": keys, "at": pa.array([None] * 1000, pa.timestamp("us", "UTC")), "row": range(1000)})
+    result, report = world.run([batch])
+    assert (report.rows_seen, report.rows_over) == (1000, 0)
+    assert world.costs.estimate(fingerprints([None, "cheap"])).cost.tolist() == pytest.approx([0.025, 0.001], rel=0.1)
+    assert report.top["null"][1] > report.top["cheap"][1] * 0.025
+    # Learned like any key, and dropped like any dear one.
+    assert report.dropped_keys["null"][0] > 50
+    assert result["key"].to_pylist().count("cheap") > 400
 
 
 def test_arrivals_without_a_time_zone_are_read_in_the_sessions() -> None:

@@ -75,6 +75,11 @@ def test_a_key_never_seen_costs_the_mean_and_is_called_unknown() -> None:
     assert sketch_of([], (3, 50, 1)).estimate(fingerprints([99])).cost.tolist() == [0.0]
 
 
+def test_empty_cells_are_zero_in_the_snapshot_that_the_operator_compares() -> None:
+    sketch = sketch_of([(1, 10), (1, 30)], (3, 50, 1))
+    assert sorted(sketch.ratios().tolist()) == [0.0] * (3 * 50 - 3) + [20.0] * 3
+
+
 def test_the_cell_with_fewest_rows_decides() -> None:
     # One column in row 0 would mix all keys; with more rows the estimate can only come from a less crowded cell.
     data = [(key, 1 + 1000 * (key == 7)) for key in range(30)]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
@@ -167,11 +168,13 @@ def test_a_missing_column_is_named(spark: SparkSession, source, folder: Path) ->
 
 
 def test_columns_are_looked_at_before_the_query_starts(spark: SparkSession, source, folder: Path) -> None:
-    stream = source.stream()
+    stream = source.stream().withColumn("both", F.struct("key", "vip"))
     for options, match in (
         ({"key": "kex"}, "did you mean 'key'"),
         ({"key": "key", "arrival": "id"}, "`arrival` must name a timestamp column"),
         ({"key": "key", "value": "key"}, "`value` must name a column of numbers"),
+        ({"key": "key", "value": jt.ValueUtility([(0, 1, 1.0)], column="fare")}, "'fare' for load_aware"),
+        ({"key": "both"}, "`key` must name a column of single values, got 'both' of type struct"),
     ):
         wrapped = jt.load_aware(busy, latency="1 second", checkpoint=folder, **options)  # type: ignore[arg-type]
         with pytest.raises((InvalidSetting, MissingColumn), match=match):
@@ -207,12 +210,14 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once(
     assert sum("could not be written" in one.message for one in caplog.records) == 1
 
 
-def test_what_is_refused(spark: SparkSession) -> None:
+@pytest.mark.parametrize("latency", [0, "soon", "32 parsecs", None])
+def test_a_bound_that_is_no_duration_is_refused(spark: SparkSession, latency: object) -> None:
+    with pytest.raises(
+        InvalidSetting, match=f"`latency` must be a positive duration, got {latency!r}. Hint: write '3 s"
+    ):
+        jt.load_aware(busy, key="key", latency=latency)  # type: ignore[arg-type]
+
+
+def test_other_arguments_are_looked_at_first(spark: SparkSession) -> None:
     with pytest.raises(InvalidInput, match="must be a function"):
         jt.load_aware(3, key="key", latency="1 second")  # type: ignore[arg-type]
-    with pytest.raises(InvalidSetting, match="positive duration"):
-        jt.load_aware(busy, key="key", latency=0)
-    with pytest.raises(InvalidSetting, match="rule"):
-        jt.load_aware(busy, key="key", latency="1 second", rule="best")  # type: ignore[arg-type]
-    with pytest.raises(InvalidSetting, match="lookahead_rows"):
-        jt.load_aware(busy, key="key", latency="1 second", lookahead_rows=0)

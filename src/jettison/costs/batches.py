@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
+
+from jettison.errors import InvalidInput, explain
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -26,10 +28,13 @@ def gathered(batches: Batches, enough: Callable[[int], bool]) -> Iterator[list[p
 
 
 class Joiner:
-    """Joins small results into larger ones, in their order.
+    """Joins small results of a user's function into larger ones, in their order.
 
     A function that is timed row by row gives results row by row, and to send a batch of one row costs a tenth of a
     millisecond. Nobody waits for them meanwhile: a micro-batch is seen when all of it is committed.
+
+    Results without rows do not travel: a function that filters gives many of them when it gets single rows, and columns
+    without a value have no type. All others must have one schema, which Spark asks for as well, in other words.
 
     Examples
     --------
@@ -40,25 +45,71 @@ class Joiner:
     """
 
     def __init__(self) -> None:
+        self._schema: pa.Schema | None = None
         self._small: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
     def add(self, result: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Take a result; gives what is ready to travel."""
+        if not isinstance(result, pa.RecordBatch):
+            raise _no_batch(result)
         rows = result.num_rows
-        size = result.nbytes if rows < JOINED_ROWS else 0
-        large = rows >= JOINED_ROWS or size >= JOINED_BYTES
-        ready = self.rest() if large or (self._small and result.schema != self._small[0].schema) else []
-        if large:
-            return [*ready, result]
+        if not rows:
+            return []
+        if self._schema is None:
+            self._schema = result.schema
+        elif result.schema != self._schema:
+            raise _another_schema(self._schema, result.schema)
+        size = result.nbytes if rows < JOINED_ROWS else JOINED_BYTES
+        if size >= JOINED_BYTES:
+            return [*self.rest(), result]
         self._small.append(result)
         self._rows += rows
         self._bytes += size
-        if self._rows >= JOINED_ROWS or self._bytes >= JOINED_BYTES:
-            ready += self.rest()
-        return ready
+        return self.rest() if self._rows >= JOINED_ROWS or self._bytes >= JOINED_BYTES else []
 
     def rest(self) -> list[pa.RecordBatch]:
         """What is left, as one batch."""
         small, self._small, self._rows, self._bytes = self._small, [], 0, 0
-        return (pa.Table.from_batches(small).combine_chunks().to_batches() or small[:1]) if small else []
+        return pa.Table.from_batches(small).combine_chunks().to_batches() if small else []
+
+
+def results_of(returned: object) -> Batches:
+    """What a user's function returned, to be iterated over."""
+    if not isinstance(returned, Iterable):
+        raise InvalidInput(
+            explain(
+                "the function must give an iterator of record batches",
+                type(returned).__name__,
+                where="load_aware",
+                hint="loop over the batches that it gets, and `yield` a record batch for each",
+            )
+        )
+    return iter(returned)
+
+
+def _no_batch(result: object) -> InvalidInput:
+    return InvalidInput(
+        explain(
+            "the function must yield Arrow record batches",
+            type(result).__name__,
+            where="load_aware",
+            hint="make one by `pa.record_batch(columns)`; of a table, yield each of `table.to_batches()`",
+        )
+    )
+
+
+def _another_schema(first: pa.Schema, other: pa.Schema) -> InvalidInput:
+    return InvalidInput(
+        explain(
+            f"all results of the function must have one schema, ({_in_words(first)}) as in the first",
+            f"({_in_words(other)})",
+            where="load_aware",
+            hint="it gets slices, down to single rows, from which types are guessed wrongly; "
+            "name them: `pa.record_batch(columns, schema=...)`",
+        )
+    )
+
+
+def _in_words(schema: pa.Schema) -> str:
+    return ", ".join(f"{one.name} {one.type}{'' if one.nullable else ' not null'}" for one in schema)

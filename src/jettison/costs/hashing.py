@@ -19,6 +19,7 @@ Cells: TypeAlias = NDArray[np.intp]
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _NULL_KEY = np.uint32(0x6E756C6C)
+_SHORT = 32  # bytes of the longest key
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,8 @@ class SharedHashes:
 
     @cached_property
     def _multiply_add(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        drawn = np.random.Generator(np.random.PCG64(self.seed)).integers(
-            0, 2**64, size=(2, self.rows, 1), dtype=np.uint64
-        )
+        # Raw words: numpy promises them for ever, and may change how a `Generator` makes integers of them.
+        drawn = np.random.PCG64(self.seed).random_raw(2 * self.rows).reshape(2, self.rows, 1)
         return drawn[0], drawn[1]
 
     def cells(self, keys: Fingerprints) -> Cells:
@@ -83,7 +83,7 @@ class SharedHashes:
 def fingerprints(keys: Any) -> Fingerprints:
     """32-bit fingerprints of keys, equal in every process and on every machine.
 
-    Takes an Arrow array or chunked array, a numpy array or a sequence, of integers, floats, strings, binaries,
+    Takes an Arrow array or chunked array, a numpy array or a sequence, of integers, floats, decimals, strings, binaries,
     booleans or times. Null has a fingerprint of its own. Work is vectorised: no Python object is made per key.
 
     Notes
@@ -104,6 +104,8 @@ def fingerprints(keys: Any) -> Fingerprints:
         hashed = per_key[codes] if len(per_key) else np.full(len(array), _NULL_KEY)
     elif _is_text(array.type):
         hashed = _mixed(_polynomials(array))
+    elif pa.types.is_decimal(array.type):
+        hashed = _mixed(_polynomials(array.cast(pa.string())))
     else:
         hashed = _mixed(_as_integers(array))
     if array.null_count:
@@ -149,7 +151,7 @@ def _as_integers(array: pa.Array) -> NDArray[np.uint64]:
     elif not pa.types.is_integer(kind):
         raise InvalidInput(
             explain(
-                "keys must be integers, floats, strings, binaries, booleans or times",
+                "keys must be integers, floats, decimals, strings, binaries, booleans or times",
                 str(kind),
                 hint="derive a key column of one of these types, such as a string",
             )
@@ -166,14 +168,27 @@ def _polynomials(array: pa.Array) -> NDArray[np.uint64]:
     offsets = np.frombuffer(offset_buffer, dtype=np.int64)[wide.offset : wide.offset + len(wide) + 1]
     if not len(wide) or data is None or offsets[-1] == offsets[0]:
         return np.zeros(len(wide), dtype=np.uint64)
-    lengths = np.diff(offsets)
-    values = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)
-    powers = np.cumprod(np.full(int(lengths.max()), _BASE, dtype=np.uint64))
-    starts = offsets[:-1] - offsets[0]
-    terms = values * powers[np.arange(len(values)) - np.repeat(starts, lengths)]
+    lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
+    values = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
+    powers = np.cumprod(np.full(int(lengths.max()), _BASE, dtype=np.uint64), dtype=np.uint64)
+    if len(powers) <= _SHORT:
+        return _position_by_position(values, starts, lengths, powers)
+    terms = (values.astype(np.uint64) + np.uint64(1)) * powers[np.arange(len(values)) - np.repeat(starts, lengths)]
     # A running sum is exact modulo 2**64, and unlike `reduceat` it has no special case for empty keys.
     running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     sums: NDArray[np.uint64] = running[starts + lengths] - running[starts]
+    return sums
+
+
+def _position_by_position(
+    values: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], powers: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """The same sums for short keys, in arrays of a number a key that stay in the cache, not of one a byte."""
+    sums, last = np.zeros(len(starts), dtype=np.uint64), len(values) - 1
+    for position, power in enumerate(powers):
+        # A byte counts as itself plus one, and one beyond the end of its key as nothing.
+        byte = values[np.minimum(starts + position, last)].astype(np.uint64) + np.uint64(1)
+        sums += byte * (lengths > position) * power
     return sums
 
 

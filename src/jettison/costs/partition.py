@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jettison.costs.batches import Batches, Joiner, gathered
+from jettison.costs.batches import Batches, Joiner, gathered, results_of
 from jettison.costs.fewest import keep_in_turn, keep_most
 from jettison.costs.granularity import Granularity
 from jettison.costs.hashing import Cells, fingerprints
@@ -25,6 +25,7 @@ from jettison.costs.pace import STARVATION, Pace
 from jettison.costs.report import TOP_KEYS, TaskReport, Totals, largest
 from jettison.costs.residuals import Residuals
 from jettison.costs.sketch import CostEstimates, CostSketch, FloatArray
+from jettison.costs.worth import Worth, utilities
 from jettison.errors import InvalidInput, explain
 
 ArrowFunction = Callable[[Batches], Batches]
@@ -54,7 +55,7 @@ class PartitionSettings:
     arrival
         Timestamp column of the arrival at the source; without it a row's wait starts with its task.
     value
-        Column with the utility of a row; without it all rows are worth the same.
+        Column with the utility of a row, or a value graph over one; without it all rows are worth the same.
     lookahead_rows
         Rows that are read ahead, so that a dear row is dropped before cheap ones that come after it.
     rule
@@ -68,7 +69,7 @@ class PartitionSettings:
     key: str
     bound_s: float
     arrival: str | None = None
-    value: str | None = None
+    value: Worth | None = None
     lookahead_rows: int = 50_000
     rule: Literal["fewest", "in turn"] = "fewest"
     learn: bool = True
@@ -165,12 +166,13 @@ class PartitionShedder:
         self._suspended_s = 0.0
         self._own_s = 0.0  # on slices and results; `_own_time` is for what comes once in many rows
         self._work_ends_s: float | None = None
+        self._fed_s: float | None = None
 
     def run(self, function: ArrowFunction, batches: Batches) -> Batches:
         """The function's results for the rows kept."""
         self._report.tasks += 1
         joiner = Joiner()
-        for result in function(self._feed(batches)):
+        for result in results_of(function(self._feed(batches))):
             # Neither joining results nor what happens to them downstream is work of the function.
             paused = self._clock()
             ready = joiner.add(result)
@@ -178,6 +180,8 @@ class PartitionShedder:
             self._own_s += joined - paused
             yield from ready
             self._suspended_s += (self._clock() if ready else joined) - paused
+        if self._fed_s is not None:
+            self._report.unlearned_s += max(0.0, self._clock() - self._suspended_s - self._fed_s)
         yield from joiner.rest()
         self._report.own_s += self._own_s
         self._memory.pace.end(self._report.busy_s)
@@ -207,6 +211,7 @@ class PartitionShedder:
                     turned = ended
                 with self._own_time():
                     self._learn(chunk)
+        self._fed_s = self._clock() - self._suspended_s
 
     def _tables(self, batches: Batches) -> Iterator[_Rows]:
         """Rows to be decided on together. Before anything is known of costs, only a few."""
@@ -275,7 +280,7 @@ class PartitionShedder:
         if self._settings.rule == "in turn":
             kept = keep_in_turn(costs, slack_s)
         else:
-            values = None if self._settings.value is None else _numbers(rows.table[self._settings.value])
+            values = None if self._settings.value is None else utilities(rows.table, self._settings.value)
             kept = keep_most(costs, np.minimum(slack_s, work_s), values)
         self._work_ends_s = now_s + work_s
         if not kept.all():
@@ -381,8 +386,3 @@ def _dearest_keys(keys: pa.Array, costs: FloatArray, rows_each: int = 1) -> Tota
         for code in dearest
         if rows[code]
     }
-
-
-def _numbers(column: pa.ChunkedArray) -> FloatArray:
-    values = column.combine_chunks().cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-    return np.asarray(values, dtype=np.float64)

@@ -94,6 +94,8 @@ class TaskReport:
         Time in the user's function.
     own_s
         Time spent on deciding, slicing and learning.
+    unlearned_s
+        Time in the user's function after it had asked for the last rows, with which no row can be charged.
     tasks
         Tasks that reported.
     spared_s
@@ -113,6 +115,7 @@ class TaskReport:
     longest_wait_s: float = 0.0
     busy_s: float = 0.0
     own_s: float = 0.0
+    unlearned_s: float = 0.0
     tasks: int = 0
     spared_s: float = 0.0
     top: Totals = field(default_factory=dict)

@@ -42,6 +42,9 @@ class CostStatus:
         Keys of which most work was dropped, with the cost that they were estimated at.
     sketch_bytes
         Memory of the sketch.
+    unlearned_s
+        Time in the function after it had asked for the last rows of a partition. No row is charged with it: a function that
+        takes all rows first and works then seems to cost nothing, and is not protected.
     """
 
     rows_seen: int
@@ -56,6 +59,7 @@ class CostStatus:
     costliest: tuple[KeyCost, ...]
     most_dropped: tuple[KeyCost, ...]
     sketch_bytes: int
+    unlearned_s: float = 0.0
 
     @classmethod
     def of(cls, report: TaskReport, bound_s: float, sketch_bytes: int, before: Iterable[KeyCost] = ()) -> CostStatus:
@@ -74,6 +78,7 @@ class CostStatus:
             _by_key(largest(earlier, report.top, TOP_KEYS)),
             _by_key(report.dropped_keys),
             sketch_bytes,
+            report.unlearned_s,
         )
 
     @classmethod
@@ -106,7 +111,17 @@ class CostStatus:
         return (
             f"{self.rows_kept:,} of {self.rows_seen:,} rows kept, queuing latency {self.mean_wait_s:.3g} s on average "
             f"and {self.longest_wait_s:.3g} s at most of {self.bound_s:g} s, {1e3 * self.mean_cost_s:.3g} ms a row, "
-            f"overhead {self.overhead:.1%}, costliest: {keys or 'none yet'}"
+            f"overhead {self.overhead:.1%}, costliest: {keys or 'none yet'}{self._warning}"
+        )
+
+    @property
+    def _warning(self) -> str:
+        busy_s = self.rows_kept * self.mean_cost_s
+        if self.unlearned_s <= max(busy_s, 0.1 * self.bound_s):
+            return ""
+        return (
+            f"; not protected: {self.unlearned_s:.3g} s of work came after the function had asked for all rows. "
+            "Let it handle each batch before it asks for the next"
         )
 
 

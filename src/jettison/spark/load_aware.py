@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, NumericType, StructType
+from pyspark.sql.types import StructType
 
 from jettison import storage
 from jettison.costs.accounts import FunctionAccounts
@@ -24,9 +24,10 @@ from jettison.costs.hashing import SharedHashes
 from jettison.costs.partition import ArrowFunction, PartitionSettings, PartitionShedder, WorkerMemory
 from jettison.costs.report import TaskReport
 from jettison.costs.status import STATUS_FILE, CostStatus, KeyCost
+from jettison.costs.worth import Worth
 from jettison.durations import Duration, seconds
-from jettison.errors import DamagedPlan, InvalidInput, InvalidSetting, MissingColumn, Unsupported, explain
-from jettison.spark import validate
+from jettison.errors import DamagedPlan, InvalidSetting, explain
+from jettison.spark import load_aware_checks as checks
 from jettison.storage import Folder
 
 if TYPE_CHECKING:
@@ -36,10 +37,6 @@ _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.2
 _FILE, _POINT = "plan.json", "function"
 _BATCH_ID = "streaming.sql.batchId"  # Spark sets it for every job of a micro-batch
-QUERY_BOUND_OVER_FUNCTIONS = 2.5
-"""Least ratio of the bounds of a query and of a function in it. A row's latency is its age when its task starts, up to 0.9
-of the function's bound, and then its batch, which works for up to the bound: close to 2 bounds and the fixed cost of a
-trigger, where the controller steers for 0.85 of the query's bound. Less, and the guard sheds in the function's stead."""
 HASH_SEED = 1
 """Of every sketch, so that costs learned in one run fit the next."""
 
@@ -56,7 +53,7 @@ def load_aware(
     key: str,
     latency: Duration,
     arrival: str | None = None,
-    value: str | None = None,
+    value: Worth | None = None,
     checkpoint: str | Path | None = None,
     shedder: Shedder | None = None,
     lookahead_rows: int = 50_000,
@@ -84,7 +81,8 @@ def load_aware(
         Timestamp column of the arrival at the source; one without a time zone is read in that of the session. Without a
         column only the wait within the partition is bounded.
     value
-        Column with the utility of a row; rows that cost most per unit of it are then dropped first.
+        Column with the utility of a row, or a value graph (`ValueUtility`) over a column; rows that cost most per unit of
+        utility are then dropped first.
     checkpoint
         Where learned costs are kept for a restart and for executors to read, in `jettison/costs/` under it: the query's
         checkpoint location. Without it they live in a temporary folder of this machine, which only a local master sees.
@@ -101,40 +99,8 @@ def load_aware(
     learn
         False keeps to the costs that the checkpoint holds, whatever rows really cost.
     """
-    if not callable(fn):
-        raise InvalidInput(
-            explain(
-                "`fn` must be a function of an iterator of record batches",
-                repr(fn),
-                hint="pass what you would pass to `mapInArrow`, itself and not its result",
-            )
-        )
-    if rule not in ("fewest", "in turn"):
-        raise InvalidSetting(
-            explain(
-                "`rule` must be 'fewest' or 'in turn'",
-                repr(rule),
-                hint="'fewest' drops fewer rows; 'in turn' is the paper's",
-            )
-        )
-    if lookahead_rows < 1:
-        raise InvalidSetting(
-            explain(
-                "`lookahead_rows` must be positive",
-                str(lookahead_rows),
-                hint="50,000 rows suit most functions; 1 decides on each row as it comes",
-            )
-        )
-    spark = SparkSession.getActiveSession()
-    if spark is None or not hasattr(spark, "sparkContext"):
-        raise Unsupported(
-            explain(
-                "an active Spark session with a SparkContext, to collect what is learned",
-                "none" if spark is None else "Spark Connect",
-                where="load_aware",
-                hint="call it after `SparkSession.builder.getOrCreate()` on a session that is not Spark Connect",
-            )
-        )
+    checks.arguments(fn, rule, value, lookahead_rows, sketch)
+    spark = checks.active_session()
     settings = PartitionSettings(
         key,
         seconds(latency, name="latency"),
@@ -146,7 +112,7 @@ def load_aware(
         time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
     )
     if shedder is not None:
-        _refuse_fight(shedder.latency_bound_s, settings.bound_s)
+        checks.no_fight(shedder.latency_bound_s, settings.bound_s)
         if checkpoint is not None:
             raise InvalidSetting(
                 explain(
@@ -168,20 +134,6 @@ def load_aware(
     return wrapped
 
 
-def _refuse_fight(query_bound_s: float, function_bound_s: float) -> None:
-    if query_bound_s < QUERY_BOUND_OVER_FUNCTIONS * function_bound_s:
-        raise InvalidSetting(
-            explain(
-                f"the query's bound must be at least {QUERY_BOUND_OVER_FUNCTIONS:g} times the function's, "
-                f"{QUERY_BOUND_OVER_FUNCTIONS * function_bound_s:g} s",
-                f"{query_bound_s:g} s",
-                where="load_aware",
-                hint="a row may wait for the function's bound and its batch may work as long again; with less the guard "
-                "would drop rows at random that the function had room for",
-            )
-        )
-
-
 def _refuse_second(folder: Folder, name: str) -> None:
     if folder.uri in _OPEN:
         raise InvalidSetting(
@@ -190,18 +142,6 @@ def _refuse_second(folder: Folder, name: str) -> None:
                 f"{name!r} as well",
                 where="load_aware",
                 hint="call `close()` on the one before if its query has ended, or give each a checkpoint folder of its own",
-            )
-        )
-
-
-def _refuse_no_number(name: str, kind: DataType) -> None:
-    if not isinstance(kind, NumericType):
-        raise InvalidSetting(
-            explain(
-                "`value` must name a column of numbers",
-                f"{name!r} of type {kind.simpleString()}",
-                where="load_aware",
-                hint="cast the column to double, or leave `value` out if all rows are worth the same",
             )
         )
 
@@ -244,13 +184,7 @@ class LoadAware:
 
     def map(self, rows: DataFrame, schema: StructType | str) -> DataFrame:
         """`rows.mapInArrow(self, schema)`, refused at once where a column is missing or of no use."""
-        settings = self._settings
-        validate.present(rows, settings.key, "key", where="load_aware")
-        if settings.arrival is not None:
-            validate.timestamp(rows, settings.arrival, where="load_aware")
-        if settings.value is not None:
-            validate.present(rows, settings.value, "value", where="load_aware")
-            _refuse_no_number(settings.value, rows.schema[settings.value].dataType)
+        checks.columns(rows, self._settings)
         return rows.mapInArrow(self, schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -310,7 +244,7 @@ class _Task:
         batch_id = _batch_id()
         shedder = PartitionShedder(self.settings, costs, memory, report, _steady_clock(), batch_id)
         try:
-            yield from shedder.run(self.fn, _checked(batches, self.settings))
+            yield from shedder.run(self.fn, checks.arrived(batches, self.settings))
         finally:
             self.reports.add(report.of_batch(-1 if batch_id is None else batch_id))
 
@@ -370,18 +304,3 @@ def _steady_clock() -> Any:
     """Time since the epoch that never goes back within a task."""
     epoch_s, start_s = time.time(), time.perf_counter()
     return lambda: epoch_s + time.perf_counter() - start_s
-
-
-def _checked(batches: Batches, settings: PartitionSettings) -> Batches:
-    for batch in batches:
-        for name in (settings.key, settings.arrival, settings.value):
-            if name is not None and name not in batch.schema.names:
-                raise MissingColumn(
-                    explain(
-                        f"a column of the stream ({', '.join(batch.schema.names)})",
-                        repr(name),
-                        where="load_aware",
-                        hint="select it before the function; `LoadAware.map` tells so before the start",
-                    )
-                )
-        yield batch
