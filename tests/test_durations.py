@@ -87,5 +87,5 @@ def test_offsets_may_also_be_zero_or_negative(written, expected):
 
 @pytest.mark.parametrize("value", ["", "-", "--3 s", "- ", "3", math.nan, -math.inf, False, None])
 def test_what_is_no_offset_is_refused(value):
-    with pytest.raises(InvalidSetting, match="`window offset` must be"):
+    with pytest.raises(InvalidSetting, match="`window offset` must be a duration, of any sign, got"):
         signed_microseconds(value, name="window offset")

@@ -131,7 +131,7 @@ def run(
 def top(
     checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query.")],
     follow: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Look again every so many seconds, until stopped.")
+        str | None, typer.Option(metavar="DURATION", help="Look again every so often: seconds, or '2 minutes'.")
     ] = None,
 ) -> None:
     """How a query and the functions in it are doing: rows kept, latency, the costliest keys."""

@@ -35,7 +35,7 @@ def seconds(value: Duration, *, name: str = "duration") -> float:
     >>> seconds("3 seconds"), seconds("250 ms"), seconds(1.5)
     (3.0, 0.25, 1.5)
     """
-    result = _read(value, name)
+    result = _read(value)
     if not (math.isfinite(result) and result > 0):
         raise InvalidSetting(_complaint(value, name))
     return result
@@ -59,29 +59,29 @@ def signed_microseconds(value: Duration, *, name: str = "duration") -> int:
     >>> signed_microseconds("-15 seconds"), signed_microseconds(0), signed_microseconds(timedelta(seconds=-1))
     (-15000000, 0, -1000000)
     """
-    backward = isinstance(value, str) and value.strip().startswith("-")
-    length = _read(value.strip()[1:] if backward and isinstance(value, str) else value, name)
+    backward = isinstance(value, str) and value.lstrip().startswith("-")
+    length = -_read(str(value).lstrip()[1:]) if backward else _read(value)
     if not math.isfinite(length):
-        raise InvalidSetting(_complaint(value, name))
-    return round(-1e6 * length if backward else 1e6 * length)
+        hint = "write '3 seconds', '-250 ms' or 0"
+        raise InvalidSetting(explain(f"`{name}` must be a duration, of any sign", repr(value), hint=hint))
+    return round(1e6 * length)
 
 
-def _read(value: Duration, name: str) -> float:
+def _read(value: Duration) -> float:
+    """Seconds; not a number where it is no duration at all."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, str):
-        return _parse(value, name)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    raise InvalidSetting(_complaint(value, name))
+        return _parse(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
 
 
-def _parse(text: str, name: str) -> float:
+def _parse(text: str) -> float:
     match = _PATTERN.fullmatch(text)
     unit = match["unit"].lower() if match else ""
     singular = unit if unit in _SECONDS_PER_UNIT else unit.removesuffix("s")
     if match is None or singular not in _SECONDS_PER_UNIT:
-        raise InvalidSetting(_complaint(text, name))
+        return math.nan
     return float(match["number"]) * _SECONDS_PER_UNIT[singular]
 
 

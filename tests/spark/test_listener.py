@@ -52,7 +52,12 @@ def progress(run: str, batch: int, observed: dict[str, Any] | None = None) -> An
 
 def test_events_before_bind_come_first_and_those_of_other_runs_never() -> None:
     pilot, ended = Recorder(), threading.Event()
-    listener = ProgressListener(pilot, (), on_end=lambda error: (pilot.close(error=error), ended.set()))  # type: ignore[arg-type]
+
+    def on_end(error: object) -> None:
+        pilot.close(error=error)
+        ended.set()
+
+    listener = ProgressListener(pilot, (), on_end=on_end)  # type: ignore[arg-type]
     for batch in range(3):
         listener.onQueryProgress(progress("ours", batch))
         listener.onQueryProgress(progress("theirs", 100 + batch))

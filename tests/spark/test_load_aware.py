@@ -218,6 +218,6 @@ def test_a_bound_that_is_no_duration_is_refused(spark: SparkSession, latency: ob
         jt.load_aware(busy, key="key", latency=latency)  # type: ignore[arg-type]
 
 
-def test_other_arguments_are_looked_at_first(spark: SparkSession) -> None:
+def test_what_is_no_function_is_refused(spark: SparkSession) -> None:
     with pytest.raises(InvalidInput, match="must be a function"):
         jt.load_aware(3, key="key", latency="1 second")  # type: ignore[arg-type]

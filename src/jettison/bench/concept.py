@@ -67,7 +67,10 @@ def land(spark: SparkSession, folder: Path, *, rows_per_batch: int, batches: int
     rows = rows_per_batch * batches
     uniform = (F.pmod(F.xxhash64("id", F.lit(1)), F.lit(1_000_000)) + 0.5) / 1e6
     route = F.floor(F.exp(uniform * F.log(F.lit(float(GROUPS + 1)))) - 1).cast("int")  # about 1 / rank
-    number: Callable[[int, int], Column] = lambda seed, most: F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(most)) / 100  # noqa: E731
+
+    def number(seed: int, most: int) -> Column:
+        return F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(most)) / 100
+
     ride = F.format_string(
         '{"ride_id":"%016x","route":"r%05d","distance_km":%.2f,"tip":%.2f,"payment":"card","passengers":%d,"fare":%.2f}',
         F.xxhash64("id", F.lit(5)),

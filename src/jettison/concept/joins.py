@@ -154,7 +154,7 @@ def rows_for(
 ) -> float:
     """Rows of both sides together that the accuracy of the join's count asks for, `most` where it asks for more.
 
-    Parameters other than `most` as in `join_rates`.
+    `max_named` and `unknown` as in `join_rates`.
 
     >>> from jettison.concept.concepts import GroupConcept
     >>> concept = JoinConcept(GroupConcept.of([1] * 9000), GroupConcept.of([1] * 9000))

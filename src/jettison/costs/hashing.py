@@ -19,7 +19,7 @@ Cells: TypeAlias = NDArray[np.intp]
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _NULL_KEY = np.uint32(0x6E756C6C)
-_SHORT = 32  # bytes of the longest key
+_SHORT_BYTES = 32  # keys up to this length are hashed position by position
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _polynomials(array: pa.Array) -> NDArray[np.uint64]:
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
     values = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
     powers = np.cumprod(np.full(int(lengths.max()), _BASE, dtype=np.uint64), dtype=np.uint64)
-    if len(powers) <= _SHORT:
+    if len(powers) <= _SHORT_BYTES:
         return _position_by_position(values, starts, lengths, powers)
     terms = (values.astype(np.uint64) + np.uint64(1)) * powers[np.arange(len(values)) - np.repeat(starts, lengths)]
     # A running sum is exact modulo 2**64, and unlike `reduceat` it has no special case for empty keys.

@@ -166,7 +166,7 @@ class PartitionShedder:
         self._suspended_s = 0.0
         self._own_s = 0.0  # on slices and results; `_own_time` is for what comes once in many rows
         self._work_ends_s: float | None = None
-        self._fed_s: float | None = None
+        self._fed_s: float | None = None  # when the function had asked for the last rows
 
     def run(self, function: ArrowFunction, batches: Batches) -> Batches:
         """The function's results for the rows kept."""

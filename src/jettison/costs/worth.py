@@ -39,16 +39,19 @@ def utilities(rows: pa.Table, worth: Worth) -> FloatArray:
     return np.where((last >= 0) & (values <= high[last]), utility[last], 0.0)
 
 
+def no_numbers(name: str, kind: str) -> str:
+    """What to say where the column that holds the worth is of a type that is none of numbers."""
+    return explain(
+        "`value` must name a column of numbers",
+        f"{name!r} of type {kind}",
+        where="load_aware",
+        hint="cast the column to double, or leave `value` out if all rows are worth the same",
+    )
+
+
 def _numbers(rows: pa.Table, name: str) -> FloatArray:
     column = rows[name].combine_chunks()
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
-        raise InvalidInput(
-            explain(
-                "`value` must name a column of numbers",
-                f"{name!r} of type {column.type}",
-                where="load_aware",
-                hint="cast the column to double, or leave `value` out if all rows are worth the same",
-            )
-        )
+        raise InvalidInput(no_numbers(name, str(column.type)))
     numbers = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
     return np.asarray(numbers, dtype=np.float64)

@@ -120,7 +120,10 @@ def kept_fraction(run: Run, phases: Sequence[Phase]) -> float | None:
 
 
 def kept_fraction_variation(run: Run, phases: Sequence[Phase]) -> float | None:
-    """Standard deviation of the batches' kept fractions over their mean, in the steady part of the overload."""
+    """Standard deviation of the batches' kept fractions over their mean, in the steady part of the overload.
+
+    `None` where there is no such batch, or no row was kept.
+    """
     shares = np.array([batch.kept_fraction for batch in _counted(overload_batches(run, phases))])
     return float(shares.std() / shares.mean()) if shares.any() else None
 

@@ -123,8 +123,8 @@ class ConceptDrop:
                     hint=did_you_mean(self.allocation, RULES, otherwise="leave it out for the usual one"),
                 )
             )
-        numbers = {"rows": self.rows, "min_rows": self.min_rows, "max_groups": self.max_groups}
-        for name, value in (numbers | {"variation": self.variation}).items():
+        for name in ("rows", "min_rows", "max_groups", "variation"):
+            value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidSetting(
                     explain(f"`{name}` must be positive", repr(value), hint="leave it out to let the policy choose")
@@ -192,8 +192,7 @@ class ConceptDrop:
         self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str], variation: float
     ) -> WindowRates:
         left = max(1.0 - tally.progress, LEAST_LEFT)
-        rows_left = tally.rows * left / tally.progress
-        settled = self._settled(tally, share, rows_left, variation)
+        settled = self._settled(tally, share, left, variation)
         # The rows that an accuracy asks for come evenly from the whole pane: this is the part of it to come.
         part = left / (tally.progress + left)
         enough = None if settled.enough_rows is None else settled.enough_rows * part
@@ -216,11 +215,10 @@ class ConceptDrop:
             remarks.append(f"an error of {expected:.2g} instead of {self.error:g} is to be expected at {name}")
         return rates
 
-    def _settled(self, tally: WindowTally, share: float, rows_left: float, variation: float) -> Settlement:
-        left = max(1.0 - tally.progress, LEAST_LEFT)
+    def _settled(self, tally: WindowTally, share: float, left: float, variation: float) -> Settlement:
         return settle(
             latency_share=share,
-            rows_left=rows_left,
+            rows_left=tally.rows * left / tally.progress,
             row_budget_left=None if self.rows is None else budget_left(self.rows / self._panes, tally.kept, left),
             # A window's rows of a group come in as many panes.
             accuracy=None if self.error is None else Accuracy(self.error * self._panes**0.5, self.confidence),

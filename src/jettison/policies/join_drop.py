@@ -42,12 +42,12 @@ class JoinDrop:
         Rates are made anew for each such piece of time; the join's interval is a good choice.
     sides
         Names of the two drop points.
+    max_groups
+        Most heavy keys that a plan names.
     rows
         Most rows of a pane to process, both sides together; the latency bound alone, unless given.
     error, confidence
         Relative error of a pane's count of results that is good enough. Rows beyond it are dropped even when there is time.
-    max_groups
-        Most heavy keys that a plan names.
 
     Examples
     --------

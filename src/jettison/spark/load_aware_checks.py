@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
 from jettison.costs.batches import Batches
 from jettison.costs.partition import PartitionSettings
-from jettison.costs.worth import Worth, column_of
+from jettison.costs.worth import Worth, column_of, no_numbers
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, Unsupported, explain
 from jettison.spark import validate
 
@@ -121,14 +121,7 @@ def columns(rows: DataFrame, settings: PartitionSettings) -> None:
     validate.present(rows, name, "value", where=_WHERE)
     kind = rows.schema[name].dataType
     if not isinstance(kind, NumericType):
-        raise InvalidSetting(
-            explain(
-                "`value` must name a column of numbers",
-                f"{name!r} of type {kind.simpleString()}",
-                where=_WHERE,
-                hint="cast the column to double, or leave `value` out if all rows are worth the same",
-            )
-        )
+        raise InvalidSetting(no_numbers(name, kind.simpleString()))
 
 
 def arrived(batches: Batches, settings: PartitionSettings) -> Batches:

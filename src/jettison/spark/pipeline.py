@@ -68,7 +68,7 @@ def _opened(spark: SparkSession, source: Mapping[str, Any]) -> DataFrame:
 
 def _function(box: Box, sql: str | None, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
     def apply(*entering: DataFrame) -> DataFrame:
-        if sql is None:
+        if not sql:
             return union_all(*entering)
         for source, rows in zip(box.sources, entering, strict=True):
             for column, delay in watermark.items():

@@ -20,7 +20,7 @@ from jettison.settings import GroupDrop
 from jettison.stats import Budget, PointStats, Stats
 
 _PANE_US = 600_000_000
-_LISTED = 2_000  # groups of a micro-batch that an engine reports by name
+_LISTED = 2_000  # groups of a micro-batch that the guard on Spark reports by name
 _TIME_ENOUGH = Budget(1.0, 1.0, 3600.0, "there is time: the row budget alone counts")
 
 
@@ -32,6 +32,8 @@ class AsShipped:
     ----------
     max_groups
         Groups that a plan has room for.
+    batches
+        Micro-batches in a window.
     """
 
     name: str = "ConceptDrop itself"

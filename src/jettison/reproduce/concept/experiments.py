@@ -37,8 +37,8 @@ STEADY_WINDOWS = 25
 """Windows where few would let the seed decide."""
 EQUAL_CAPS = "concept, equal caps"
 LARGE_PLAN = "concept, equal caps, 20,000 groups a plan"
-SHIPPED = "ConceptDrop itself"
-SHIPPED_LARGE = "ConceptDrop itself, 20,000 groups a plan"
+SHIPPED = AsShipped.name
+SHIPPED_LARGE = f"{SHIPPED}, 20,000 groups a plan"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def methods(stream: Stream) -> list[Callable[[], Method]]:
         lambda: Strict("concept, proportional", "proportional"),
         lambda: Strict("concept, Neyman", "neyman"),
         lambda: Strict("concept, equal caps, lag of 2 batches", lag=2),
-        lambda: AsShipped(SHIPPED),
+        AsShipped,
         lambda: AsShipped(SHIPPED_LARGE, max_groups=20_000),
         Reservoirs,
         lambda: MovingAverage(stream.group_count),
