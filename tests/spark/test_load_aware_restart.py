@@ -18,13 +18,13 @@ from jettison.spark.load_aware import costs_folder
 FILES, ROWS_PER_FILE = 60, 40
 
 
-def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As fast as it can: what the next run knows of costs is not its own."""
-    for batch in batches:
-        yield pa.record_batch({"id": batch["id"], "worker": pa.array([0] * batch.num_rows, pa.int64())})
-
-
 def test_kill_while_two_workers_learn_loses_neither_costs_nor_rows(spark: SparkSession, tmp_path: Path) -> None:
+    # A function of a function travels to the workers as it is; they could not import this module.
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """As fast as it can: what the next run knows of costs is not its own."""
+        for batch in batches:
+            yield pa.record_batch({"id": batch["id"], "worker": pa.array([0] * batch.num_rows, pa.int64())})
+
     (tmp_path / "in").mkdir()
     for file in range(FILES):
         numbers = range(ROWS_PER_FILE * file, ROWS_PER_FILE * (file + 1))
