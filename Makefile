@@ -21,8 +21,9 @@ setup: $(VENV)/.dev-installed
 demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
 
+# Files in their own order: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
 test: java $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
