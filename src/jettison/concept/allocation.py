@@ -68,6 +68,18 @@ RULES: dict[str, Rule] = {
 """The rules by name: equal caps, the paper's proportional rule, its square root, and Neyman's."""
 
 
+def check_rule(rule: str) -> None:
+    """Refuse a rule that there is not."""
+    if rule not in RULES:
+        raise InvalidSetting(
+            explain(
+                f"`allocation` must be one of {', '.join(RULES)}",
+                repr(rule),
+                hint=did_you_mean(rule, RULES, otherwise="leave it out for the usual one"),
+            )
+        )
+
+
 def allocate(
     rows: ArrayLike,
     budget: float,
@@ -109,14 +121,7 @@ def allocate(
     ----------
     .. [1] Katsipoulakis, Labrinidis, Chrysanthis: Concept-Driven Load Shedding. IEEE Big Data, 2018.
     """
-    if rule not in RULES:
-        raise InvalidSetting(
-            explain(
-                f"`allocation` must be one of {', '.join(RULES)}",
-                repr(rule),
-                hint=did_you_mean(rule, RULES, otherwise="leave it out for the usual one"),
-            )
-        )
+    check_rule(rule)
     size = np.maximum(np.asarray(rows, float), 0.0)
     budget = max(float(budget), 0.0)
     if size.sum() <= budget:

@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jettison.errors import InvalidSetting, explain
+from jettison.estimate import quantile
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -86,14 +86,7 @@ def borrow(
     >>> round(float(made.value[2]), 6), bool(made.borrowed[2]), bool(made.from_history[2])
     (30.0, True, True)
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidSetting(
-            explain(
-                "`confidence` must lie between 0 and 1",
-                repr(confidence),
-                hint="0.95 for bounds that hold 95 % of the time",
-            )
-        )
+    z = quantile(confidence)
     direct, rows = np.asarray(mean, float), np.asarray(kept, float)
     there = (rows > 0) & np.isfinite(direct)
     within = np.asarray(variance, float)
@@ -101,7 +94,6 @@ def borrow(
     had = np.full(len(direct), np.inf) if group_rows is None else np.asarray(group_rows, float)
     places = np.zeros(len(direct), int) if neighbourhood is None else np.asarray(neighbourhood, int)
     past = np.full(len(direct), np.nan) if history is None else np.asarray(history, float)
-    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
     if not ((direct[there] > 0).all() and (past[np.isfinite(past)] > 0).all()):
         return _shrink(direct, *_sampling_variance(within, rows, worth, had, there), there, past, places, z)
     # Positive values vary in proportion to their size, and groups differ by factors: logarithms make both even.

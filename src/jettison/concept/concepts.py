@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jettison.errors import InvalidSetting, explain
+from jettison.estimate import quantile
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
@@ -30,18 +30,11 @@ class Accuracy:
     def __post_init__(self) -> None:
         if not self.error > 0.0:
             raise InvalidSetting(explain("`error` must be positive", repr(self.error), hint="0.05 for 5 %"))
-        if not 0.0 < self.confidence < 1.0:
-            raise InvalidSetting(
-                explain(
-                    "`confidence` must lie between 0 and 1",
-                    repr(self.confidence),
-                    hint="0.95 for an error that holds 95 % of the time",
-                )
-            )
+        quantile(self.confidence)  # refuses what is no confidence
 
     def rows(self, variation: float) -> float:
         """Rows of a large group that its mean needs, for values with this coefficient of variation."""
-        z = NormalDist().inv_cdf((1.0 + self.confidence) / 2.0)
+        z = quantile(self.confidence)
         return (z * variation / self.error) ** 2
 
 

@@ -8,12 +8,12 @@ of the variance is smaller when it is thinned row by row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jettison.concept.concepts import Accuracy, JoinConcept
+from jettison.estimate import quantile
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -145,7 +145,7 @@ def count_error(concept: JoinConcept, rates: JoinRates, confidence: float = 0.95
     with np.errstate(divide="ignore"):
         by_left, by_right = (1.0 / p - 1.0) / left, (1.0 / q - 1.0) / right
         relative = np.where(heavy, by_left + by_right + by_left * by_right, 1.0 / p - 1.0)
-    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    z = quantile(confidence)
     return float(z * np.sqrt((matches**2 * relative).sum()) / matches.sum())
 
 
@@ -227,7 +227,7 @@ def estimate_join(
         variance = np.where(heavy, heavy_variance, whole**2 * (1 - p) / p**2)
     held = (m > 0) & (n > 0)
     estimate = float(value[held].sum())
-    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    z = quantile(confidence)
     margin = z * float(np.sqrt(max(float(variance[held].sum()), 0.0)))
     floor = float(whole[held].sum()) if left_sum is None else -np.inf
     return JoinEstimate(estimate, max(estimate - margin, floor), estimate + margin, int(held.sum()))

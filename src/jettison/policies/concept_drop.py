@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jettison.concept.allocation import MIN_ROWS, RULES
+from jettison.concept.allocation import MIN_ROWS, check_rule
 from jettison.concept.book import PaneBook
 from jettison.concept.concepts import Accuracy
 from jettison.concept.promises import LEAST_LEFT, Settlement, budget_left, expected_error, settle
 from jettison.concept.strict import WindowRates, strict_rates
 from jettison.concept.tally import WindowTally
 from jettison.durations import Duration, seconds
-from jettison.errors import InvalidSetting, did_you_mean, explain
+from jettison.errors import InvalidSetting, explain
 from jettison.plan import DropPlan
 from jettison.policies.uniform_drop import beside_protected
 from jettison.settings import GroupDrop
@@ -115,14 +115,7 @@ class ConceptDrop:
         if self.pane_us > self.window_us or self.window_us % self.pane_us:
             hint = "panes lie in the same windows from end to end only then"
             raise InvalidSetting(explain("the window must be a multiple of its slide", repr(self.window), hint=hint))
-        if self.allocation not in RULES:
-            raise InvalidSetting(
-                explain(
-                    f"`allocation` must be one of {', '.join(RULES)}",
-                    repr(self.allocation),
-                    hint=did_you_mean(self.allocation, RULES, otherwise="leave it out for the usual one"),
-                )
-            )
+        check_rule(self.allocation)
         for name in ("rows", "min_rows", "max_groups", "variation"):
             value = getattr(self, name)
             if value is not None and not value > 0:
