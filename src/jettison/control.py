@@ -183,7 +183,11 @@ class Controller:
         self._budget = self._with_cause(keep, late, cause)
         return self._budget
 
-    def planned(self, version: int) -> None:
+    def forecast(self, now_s: float) -> Budget:
+        """Budget for the next batch, `now_s` being the present time."""
+        return self._budget
+
+    def planned(self, version: int, from_s: float = 0.0) -> None:
         """Note that plan `version` carries the last budget; calling it again for a known version changes nothing."""
         self._plans.add(version, self._last_batch)
 

@@ -6,7 +6,7 @@ that the simulator keeps exactly the rows that Spark keeps.
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from functools import lru_cache
 
 import numpy as np
@@ -25,9 +25,13 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 Hashes = NDArray[np.uint64]
 
 
-def salt(point: str) -> int:
-    """The number that makes the decisions of drop point `point` independent of all others'."""
-    return zlib.crc32(point.encode())
+def salt(point: str, token: str = "") -> int:
+    """The number that makes the decisions of drop point `point` independent of all others'.
+
+    `token` is the query's own: drop points of the same name in two queries decide independently too.
+    """
+    digest = hashlib.blake2b(f"{token}/{point}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 def threshold(keep_fraction: float) -> int:
@@ -60,21 +64,13 @@ def salted(point: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
 @lru_cache(maxsize=10_000)
 def _seed(point: str) -> np.uint64:
     """The hash of the salt, which seeds that of the identity."""
-    number = salt(point)
-    # A literal beyond the range of an int is a long in Spark, and hashes as one.
-    return _hash_int(number) if number <= 2**31 - 1 else _hash_long(np.array([number], dtype=np.int64), _SEED)[0]
+    return np.uint64(_hash_long(np.array([salt(point)], dtype=np.int64), _SEED)[0])
 
 
 def _hash_long(values: NDArray[np.int64], seed: np.uint64) -> Hashes:
     word = values.view(np.uint64)
     mixed = (seed + _P5 + np.uint64(8)) ^ (_rotated(word * _P2, 31) * _P1)
     return _finished(_rotated(mixed, 27) * _P1 + _P4)
-
-
-def _hash_int(value: int) -> np.uint64:
-    word = np.array([value], dtype=np.uint64)
-    mixed = (_SEED + _P5 + np.uint64(4)) ^ (word * _P1)
-    return np.uint64(_finished(_rotated(mixed, 23) * _P2 + _P3)[0])
 
 
 def _rotated(word: Hashes, bits: int) -> Hashes:

@@ -1,7 +1,8 @@
 """The control loop of one running query: batch report in, plan out, everything on record.
 
-It has a fast path, run as soon as a batch is reported (expected statistics, controller, policy, publish), and a slow
-path on a thread of its own (exact row counts, ledger), so that a plan is never late because a count is. Whatever fails
+It has a fast path, run as soon as a batch is reported (expected statistics, controller, policy, publish), a clock that
+plans on while the next batch runs, so that a fresh plan is there when that one ends, and a slow path on a thread of its
+own (exact row counts, ledger), so that a plan is never late because a count is. Whatever fails
 here, the query goes on and keeps every row: a failed step publishes a plan that keeps everything, and if even that
 fails the plan's lease runs out.
 """
@@ -15,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from jettison import restart
 from jettison.batch_report import BatchReport
@@ -24,6 +25,7 @@ from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
 from jettison.patience import Patience
 from jettison.plan import DropPlan
+from jettison.plan_board import PlanBoard, Publisher
 from jettison.policies.base import (
     ContinuingPolicy,
     LearnsFromCounts,
@@ -32,29 +34,18 @@ from jettison.policies.base import (
     Policy,
     WeighsLoad,
 )
+from jettison.schedule import Schedule, Stretch
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
 from jettison.tally import Tally
+from jettison.touched import TouchedTimes
 
 log = logging.getLogger("jettison")
 
 _FINISHED = None
+_TICK_S = 0.25  # between plans while a batch runs
 _RESTORED = "restored after a restart: "
-
-
-class Publisher(Protocol):
-    """Carries plans to the backend."""
-
-    lease_s: float
-
-    def publish(self, plan: DropPlan) -> None:
-        """Put a plan in force and renew its lease."""
-        ...
-
-    def published(self) -> DropPlan | None:
-        """The plan on file, if there is one."""
-        ...
 
 
 ExactCounts = Callable[[BatchReport], Mapping[str, tuple[int, int]]]
@@ -118,7 +109,8 @@ class Pilot:
         expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
         self.tally = Tally(protected, expected)
         self._groups = GroupBooks(policy, points)
-        self.controller, self.plan = self._restore()
+        self.controller, self.plan, self._board, self._touched = self._restore()
+        self._last_stats: Stats | None = None
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
 
@@ -128,8 +120,9 @@ class Pilot:
         bound_s, points = self._settings.latency_bound_s, list(self._points)
         restored = self.plan.cause.startswith(_RESTORED)
         self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
-        self._attempt(lambda: self._put_in_force(self.plan, now_s))
+        self._attempt(lambda: self._put_in_force(self.plan, now_s, at_once=True))
         self._run(self._keep_books, "jettison-ledger")
+        self._run(self._plan_on, "jettison-plan")
         self._run(self._renew_lease, "jettison-lease")
 
     def batch(self, report: BatchReport) -> None:
@@ -138,10 +131,13 @@ class Pilot:
             self._patience.heard(report.duration_s)
             if report.input_rows and report.plan_version is None:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
-                self._attempt(lambda: self._publisher.publish(self.plan))
+                self._attempt(self._board.renew)
             stats = self._expected(report)
             self.tally.batch(report, self._latency_s(stats))
+            self._board.batch_done(report.started_s)
+            self._attempt(lambda: self._look_for_whole_answers(report))
             self._attempt(lambda: self._step(stats, report))
+            self._last_stats = stats
             self._previous_start_s = stats.started_s
         self._reports.put((report, stats))
 
@@ -150,6 +146,7 @@ class Pilot:
         with self._lock:
             self._patience.heard()
             self._attempt(lambda: self._rest(now_s))
+            self._last_stats = None
 
     def close(self, **facts: Any) -> None:
         """The query has ended: finish the books and stop all threads."""
@@ -189,7 +186,7 @@ class Pilot:
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
         proposed = self._proposed(self._on_record, stats, budget)
-        if proposed.same_settings(self.plan):
+        if proposed.same_settings(self.plan) or not self._board.has_room:
             return
         self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
@@ -198,16 +195,41 @@ class Pilot:
             return self._policy.continued(previous, stats, budget)
         return self._policy.plan(stats, budget)
 
-    def _put_in_force(self, plan: DropPlan, at_s: float) -> None:
+    def _put_in_force(self, plan: DropPlan, at_s: float, *, at_once: bool = False) -> None:
         self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
         self.ledger.plan(at_s, plan)  # on record before it is used
         self._on_record = plan  # what it decides stands, even should publishing fail half-way
-        self._publisher.publish(plan)
+        if plan.leaves_partial_answers and not self._dry_run:
+            self._touched.open()
+        from_s = self._board.post(plan, self._touched.stretches, at_once=at_once)
         self.plan = plan
         self._plan_by_version[plan.version] = plan
-        self.controller.planned(plan.version)
+        self.controller.planned(plan.version, from_s)
         for old in sorted(self._plan_by_version)[:-64]:
             del self._plan_by_version[old]
+
+    def _look_for_whole_answers(self, report: BatchReport) -> None:
+        """End the stretch in which answers may miss rows, once a batch has kept all and every plan after its own does."""
+        self._touched.observe(report.event_times)
+        version = report.plan_version
+        if not self._touched.is_open or version is None or report.event_times is None:
+            return
+        later = [entry.plan for entry in self._board.schedule.entries if entry.plan.version >= version]
+        if later and not any(plan.leaves_partial_answers for plan in later):
+            self._touched.close()
+            self._board.restate(self._touched.stretches)
+
+    def _plan_on(self) -> None:
+        """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
+        while not self._stopped.wait(_TICK_S):
+            with self._lock:
+                if self._last_stats is not None:
+                    self._attempt(self._tick)
+
+    def _tick(self) -> None:
+        assert self._last_stats is not None
+        now_s = time.time()
+        self._adopt(self.controller.forecast(now_s), self._last_stats, now_s)
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
@@ -337,28 +359,35 @@ class Pilot:
             with self._lock:
                 try:
                     if self.plan.keeps_everything or self._patience.lasts:
-                        self._publisher.publish(self.plan)
+                        self._board.renew()
                     elif self._patience.ran_out():
                         self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")
                 except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
                     self.fault("publish", f"the plan's lease was not renewed: {error}")
 
-    def _restore(self) -> tuple[Controller, DropPlan]:
-        """Controller and plan of the run before this one, or fresh ones; versions go on where they were."""
+    def _restore(self) -> tuple[Controller, DropPlan, PlanBoard, TouchedTimes]:
+        """What the run before this one left, or all of it fresh; versions go on where they were.
+
+        What was published stays on file: a batch that the crash interrupted is repeated under the plan that it had.
+        """
         on_record = {record["version"]: record for record in self.ledger.records("plan")}
         try:
-            on_file = self._publisher.published()
+            on_file, lost = self._publisher.published(), False
         except ValueError as error:
             self.fault("plan", f"the plan on file cannot be read ({error})")
-            on_file = None
+            on_file, lost = None, True
         saved = restart.saved_controller(self._folder, self._settings, self.fault)
         controller = Controller(self._settings) if saved is None else saved
         # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
-        previous = restart.last_plan(on_file, on_record, self.fault)
+        previous = restart.last_plan(None if on_file is None else on_file.newest, on_record, self.fault)
         plan = self._proposed(previous, self._nothing_seen(0.0), controller.initial())
         if saved is not None:
             plan = replace(plan, cause=_RESTORED + plan.cause)
-        return controller, replace(plan, version=max(previous.version, *on_record, 0) + 1)
+        plan = replace(plan, version=max(previous.version, *on_record, 0) + 1)
+        if on_file is None:
+            # Without the file nobody knows any more in which answers rows are missing.
+            on_file = Schedule.of(DropPlan(0)).with_touched([Stretch()] if lost or on_record else [])
+        return controller, plan, PlanBoard(self._publisher, on_file), TouchedTimes(on_file.touched)
 
     def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""

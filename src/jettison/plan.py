@@ -57,6 +57,17 @@ class DropPlan:
         """Whether no drop point drops anything."""
         return all(setting.keeps_everything for setting in self.points.values())
 
+    @property
+    def leaves_partial_answers(self) -> bool:
+        """Whether rows are dropped from answers that are delivered all the same.
+
+        A setting says by a property `whole_answers` that what it drops spares every answer that is delivered.
+        """
+        return any(
+            not setting.keeps_everything and not getattr(setting, "whole_answers", False)
+            for setting in self.points.values()
+        )
+
     def same_settings(self, other: DropPlan) -> bool:
         """Whether both plans drop the same rows, whatever their versions and causes."""
         return self.points == other.points
@@ -76,22 +87,29 @@ class DropPlan:
         """
         short = {name: found for name, setting in self.points.items() if (found := getattr(setting, "abridged", None))}
         kept = {name: short[name][0] if name in short else setting for name, setting in self.points.items()}
-        record: dict[str, Any] = json.loads(DropPlan(self.version, kept, self.cause).to_json())
+        record = DropPlan(self.version, kept, self.cause).to_document()
         return record | ({"abridged": {name: brief for name, (_, brief) in short.items()}} if short else {})
+
+    def to_document(self) -> dict[str, Any]:
+        """The plan in the terms of JSON; `from_document` restores an equal one."""
+        points = {name: _setting_to_dict(setting) for name, setting in self.points.items()}
+        return {"version": self.version, "points": points, "cause": self.cause}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> DropPlan:
+        """Restore a plan; raises what its parts raise where they are wrong."""
+        points = {name: _setting_from_dict(setting) for name, setting in document["points"].items()}
+        return cls(int(document["version"]), points, str(document["cause"]))
 
     def to_json(self) -> str:
         """Serialise; `from_json` restores an equal plan."""
-        points = {name: _setting_to_dict(setting) for name, setting in self.points.items()}
-        document = {"version": self.version, "points": points, "cause": self.cause}
-        return json.dumps(document, allow_nan=False, separators=(",", ":"))  # the plan's file has a fixed size
+        return json.dumps(self.to_document(), allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> DropPlan:
         """Restore a plan, or raise `DamagedPlan` saying what is wrong with the text."""
         try:
-            document = json.loads(text)
-            points = {name: _setting_from_dict(setting) for name, setting in document["points"].items()}
-            return cls(int(document["version"]), points, str(document["cause"]))
+            return cls.from_document(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise DamagedPlan(
                 explain(

@@ -11,6 +11,7 @@ from jettison.control import Controller
 from jettison.errors import DamagedPlan
 from jettison.ledger import Ledger, Totals
 from jettison.plan import DropPlan
+from jettison.schedule import Schedule
 from jettison.settings import RandomDrop
 from pilot_parts import FilePublisher, ScriptedController, counted, fly_by, records, shed, warnings
 
@@ -115,7 +116,7 @@ def test_a_damaged_controller_state_on_restart_means_a_fresh_start(fly, folder, 
 
 def test_a_first_start_is_not_called_a_restart(fly, folder):
     publisher = FilePublisher(folder)
-    publisher.publish(DropPlan(0, cause="not started"))
+    publisher.publish(Schedule.of(DropPlan(0, cause="not started")))
     pilot = fly(publisher)
     assert (pilot.plan.version, pilot.plan.cause) == (1, "start")
 
@@ -123,7 +124,7 @@ def test_a_first_start_is_not_called_a_restart(fly, folder):
 def test_a_drop_point_that_is_gone_is_not_restored(fly, folder):
     publisher = FilePublisher(folder)
     folder.replace("controller.json", b'{"keep": 0.5}')
-    publisher.publish(DropPlan(7, {"rows": RandomDrop(0.5), "gone": RandomDrop(0.1)}, "why"))
+    publisher.publish(Schedule.of(DropPlan(7, {"rows": RandomDrop(0.5), "gone": RandomDrop(0.1)}, "why")))
     pilot = fly(publisher)
     assert dict(pilot.plan.points) == {"rows": RandomDrop(0.5, 0.5, 3.0)}
     assert pilot.plan.version == 8
@@ -131,5 +132,5 @@ def test_a_drop_point_that_is_gone_is_not_restored(fly, folder):
 
 def test_a_lost_ledger_does_not_let_versions_go_back(fly, folder):
     publisher = FilePublisher(folder)
-    publisher.publish(DropPlan(41, {"rows": RandomDrop(0.5)}, "why"))
+    publisher.publish(Schedule.of(DropPlan(41, {"rows": RandomDrop(0.5)}, "why")))
     assert fly(publisher).plan.version == 42

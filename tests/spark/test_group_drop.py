@@ -18,6 +18,7 @@ from jettison.concept.obey import keep_shares
 from jettison.errors import InvalidSetting
 from jettison.plan import DropPlan
 from jettison.reproduce.concept.live import ROUTE, SCHEMA, DriftCase, at_share, land, run_case
+from jettison.schedule import Schedule
 from jettison.settings import GroupDrop
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
@@ -37,10 +38,10 @@ POLICY = jt.ConceptDrop(group="key", time="at", window="10 seconds")
 def guard(spark: SparkSession, folder: Path, rows: DataFrame, setting: GroupDrop, **point: object) -> DataFrame:
     """Guard a batch DataFrame under a plan."""
     channel = Channel(Folder(folder), lease_s=60.0, size=512 * 1024)
-    channel.publish(DropPlan(1, {"rows": setting}))
+    channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
     drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
     mechanism = GroupMechanism(POLICY)
-    plan = channel.subquery(spark, "rows", mechanism, metric=drop_point.plan_metric)
+    plan = channel.plan_row(spark, {"rows": mechanism}, metric=drop_point.plan_metric)
     return guarded(rows, drop_point, mechanism, plan)
 
 

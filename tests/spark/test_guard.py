@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import math
-import re
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.plan import DropPlan
+from jettison.schedule import Schedule
 from jettison.settings import RandomDrop
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
@@ -30,9 +32,9 @@ def keep(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
 
     def run(rows: DataFrame, setting: RandomDrop, id: tuple[str, ...] = ("id",), **point: object) -> DataFrame:
-        channel.publish(DropPlan(1, {"rows": setting}))
+        channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
         drop_point = DropPoint("rows", id, observed=False, **point)  # type: ignore[arg-type]
-        plan = channel.subquery(spark, "rows", RandomMechanism(), metric=drop_point.plan_metric)
+        plan = channel.plan_row(spark, {"rows": RandomMechanism()}, metric=drop_point.plan_metric)
         # Evaluated at once, because the next plan replaces the file that a lazy DataFrame would read.
         return guarded(rows, drop_point, RandomMechanism(), plan).localCheckpoint()
 
@@ -123,11 +125,11 @@ def test_late_rows_are_thinned_harder(spark: SparkSession, keep: Callable[..., D
 
 def test_two_drop_points_decide_independently(spark: SparkSession, tmp_path: Path) -> None:
     channel = Channel(Folder(tmp_path), lease_s=60.0)
-    channel.publish(DropPlan(1, {"a": RandomDrop(0.5), "b": RandomDrop(0.5)}))
+    channel.publish(Schedule.of(DropPlan(1, {"a": RandomDrop(0.5), "b": RandomDrop(0.5)})))
     rows = spark.range(20_000).toDF("id")
     for name in ("a", "b"):
         point = DropPoint(name, ("id",), observed=False)
-        plan = channel.subquery(spark, name, RandomMechanism(), metric=name)
+        plan = channel.plan_row(spark, {name: RandomMechanism()}, metric=name)
         rows = guarded(rows, point, RandomMechanism(), plan)
     assert within_sampling_error(rows.count(), 20_000, 0.25)
 
@@ -157,25 +159,31 @@ def test_a_guarded_query_has_no_python_operator_and_one_plan_read(
     assert plan.count("FileScan text") == 1
 
 
-def test_generated_code_is_the_same_in_every_batch(spark: SparkSession, tmp_path: Path) -> None:
+def compilations(spark: SparkSession) -> int:
+    """Pieces of generated code that this session has compiled so far, from Spark's own metrics servlet."""
+    with urllib.request.urlopen(f"{spark.sparkContext.uiWebUrl}/metrics/json/") as response:
+        histograms = json.load(response)["histograms"]
+    return next(value["count"] for name, value in histograms.items() if name.endswith("CodeGenerator.compilationTime"))
+
+
+def test_generated_code_is_the_same_in_every_batch(spark: SparkSession, source, numbered, tmp_path: Path) -> None:
     """Code that spells out the batch's time or the plan's numbers would be compiled anew in every micro-batch."""
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
-    rows = spark.range(10).withColumn("at", F.timestamp_seconds("id"))
+    channel.publish(Schedule.of(DropPlan(0)))
     point = DropPoint("rows", ("id",), arrival="at", observed=False)
-    texts = []
-    for version, setting in enumerate([RandomDrop(0.123, 0.0456, 7.89), RandomDrop(0.321, 0.0654, 9.87)]):
-        channel.publish(DropPlan(version, {"rows": setting}))
-        plan = channel.subquery(spark, "rows", RandomMechanism(), metric=point.plan_metric)
-        kept = guarded(rows, point, RandomMechanism(), plan)
-        kept.collect()  # the subquery's value is known to the code only once it has run
-        with contextlib.redirect_stdout(io.StringIO()) as explained:
-            kept.explain("codegen")
-        code = [line for line in explained.getvalue().splitlines() if line.startswith("/* ")]
-        text = re.sub(r"#\d+L?|\[id=.*?\]", "", "\n".join(code))
-        stages = [stage.strip() for stage in text.split("/* 001 */")]
-        texts.append(sorted(stages))  # they are explained in no particular order
-    assert len(texts[0]) > 2
-    assert texts[0] == texts[1]
+    plan = channel.plan_row(spark, {"rows": RandomMechanism()}, metric=point.plan_metric)
+    kept = guarded(source.stream(), point, RandomMechanism(), plan)
+    query = kept.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
+    compiled = []
+    for batch in range(6):
+        setting = RandomDrop(0.1 + batch / 10, 0.04 + batch / 100, 7.8 + batch)
+        channel.publish(Schedule.of(DropPlan(batch + 1, {"rows": setting})))
+        source.land(numbered(100 * batch, 100 * batch + 100))
+        query.processAllAvailable()
+        compiled.append(compilations(spark))
+    query.stop()
+    assert compiled[0] > 0
+    assert compiled[-1] == compiled[2], "the first batches compile; later ones find everything compiled"
 
 
 def test_the_library_calls_no_private_api() -> None:

@@ -19,6 +19,7 @@ import jettison as jt
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.plan import DropPlan
 from jettison.policies.sifter import Sifter, fingerprint
+from jettison.schedule import Schedule
 from jettison.settings import RegionDrop
 from jettison.sifter.build import Sample, build
 from jettison.sifter.partition import Leaf, grown
@@ -49,11 +50,11 @@ def keep(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
 
     def run(rows: DataFrame, setting: RegionDrop, space: Space, **point: object) -> DataFrame:
-        channel.publish(DropPlan(1, {"rows": setting}))
+        channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
         drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
         mechanism = RegionMechanism(space)
         mechanism.check(rows, drop_point)
-        plan = channel.subquery(spark, "rows", mechanism, metric=drop_point.plan_metric)
+        plan = channel.plan_row(spark, {"rows": mechanism}, metric=drop_point.plan_metric)
         return guarded(rows, drop_point, mechanism, plan).localCheckpoint()
 
     return run
@@ -187,13 +188,13 @@ def test_protected_rows_are_never_dropped(spark, keep):
 
 def test_the_plan_is_native_and_what_is_observed_was_computed_before(spark, tmp_path):
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
-    channel.publish(DropPlan(1))
+    channel.publish(Schedule.of(DropPlan(1)))
     mechanism = RegionMechanism(MIXED, sample_every=100)
     rows = spark.range(10).selectExpr("id", "1.5d as price", "2 as qty", "'tech' as sector")
     point = DropPoint("rows", ("id",), observed=False)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
-        guarded(rows, point, mechanism, channel.subquery(spark, "rows", mechanism, metric="m")).explain("formatted")
+        guarded(rows, point, mechanism, channel.plan_row(spark, {"rows": mechanism}, metric="m")).explain("formatted")
     assert "Python" not in text.getvalue()
     # Observed expressions are interpreted, row by row: they must find the order of the sample ready.
     observed = [line for line in text.getvalue().splitlines() if "min_by" in line]

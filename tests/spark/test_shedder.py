@@ -18,6 +18,7 @@ from jettison import plan_file
 from jettison.bench.streams import KeepShare
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError, MissingColumn, Unsupported
 from jettison.plan import DropPlan
+from jettison.schedule import Schedule
 from jettison.settings import RandomDrop
 from jettison.stats import Budget, Stats
 from jettison.storage import Folder
@@ -72,10 +73,11 @@ def expected_ids(spark: SparkSession, source, tmp_path: Path, keep_fraction: flo
     from jettison.spark.mechanisms import RandomMechanism
 
     channel = Channel(Folder(tmp_path / "again"), lease_s=60.0)
-    channel.publish(DropPlan(1, {"rows": RandomDrop(keep_fraction)}))
-    plan = channel.subquery(spark, "rows", RandomMechanism(), metric="again")
+    channel.publish(Schedule.of(DropPlan(1, {"rows": RandomDrop(keep_fraction)})))
+    plan = channel.plan_row(spark, {"rows": RandomMechanism()}, metric="again")
     rows = spark.read.schema(source.SCHEMA).json(str(source.folder)).where("id >= 100")
-    point = DropPoint("rows", ("id",), observed=False)
+    token = (tmp_path / "c" / "jettison" / "token").read_text()
+    point = DropPoint("rows", ("id",), observed=False, token=token)
     return {row.id for row in guarded(rows, point, RandomMechanism(), plan).collect()}
 
 
@@ -90,6 +92,7 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
         policy.keep_fraction = fraction
         # The next look at the query, here when it reports that it is idle, makes the plan.
         assert settled(lambda wanted=fraction: shedder.status().keep_fraction == {"rows": wanted})
+        time.sleep(0.3)  # a plan counts from a moment after it was published
         source.land(numbered(batch * 1000, batch * 1000 + 1000))
         query.processAllAvailable()
     assert settled(lambda: shedder.ledger.totals().batches >= 3)
@@ -333,4 +336,4 @@ def test_the_plan_on_file_is_plain_json_behind_its_header(source, tmp_path: Path
     shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c")
     shedder.guard(source.stream(), id="id")
     content = (tmp_path / "c" / "jettison" / "plan").read_text()
-    assert json.loads(content[plan_file.BODY_START :])["version"] == 0
+    assert json.loads(content[plan_file.BODY_START :])["plans"][0]["version"] == 0

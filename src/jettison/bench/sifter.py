@@ -15,6 +15,7 @@ from jettison.bench.result import Result
 from jettison.bench.streams import task_cpu_s
 from jettison.plan import DropPlan
 from jettison.policies.sifter import Sifter
+from jettison.schedule import Schedule
 from jettison.sifter.consolidate import expected_completeness
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.space import Attribute, Floats, Space
@@ -155,9 +156,9 @@ def _guarded(spark: SparkSession, folder: Path, rows: DataFrame, policy: Sifter,
     channel = Channel(Folder(folder), lease_s=3600.0)
     stats = Stats(0, 0.0, 1.0, {"rows": PointStats(1, 1)})
     plan = policy.plan(stats, Budget(keep_fraction, keep_fraction, 3600.0, "benchmark"))
-    channel.publish(DropPlan(1, plan.points))
+    channel.publish(Schedule.of(DropPlan(1, plan.points)))
     point, mechanism = DropPoint("rows", ("id",), observed=False), mechanism_for(policy)
-    return guarded(rows, point, mechanism, channel.subquery(spark, "rows", mechanism, metric=point.plan_metric))
+    return guarded(rows, point, mechanism, channel.plan_row(spark, {"rows": mechanism}, metric=point.plan_metric))
 
 
 # Rows whose density falls with x, and whose y spreads evenly: additive recurrences, the same in numpy and on Spark.

@@ -10,6 +10,7 @@ from jettison.costs.report import TaskReport
 from jettison.costs.sketch import CostSketch
 from jettison.errors import DamagedPlan, InvalidSetting, explain
 from jettison.plan import DropPlan
+from jettison.schedule import Schedule
 from jettison.settings import CostDrop
 
 FORGET = 0.2
@@ -70,12 +71,14 @@ class CostBook:
     def encode(self, point: str, bound_s: float, keep_fraction: float = 1.0) -> bytes:
         """The plan as a file. Costs do not expire: a dead driver leaves executors what they know."""
         plan = self.plan(point, bound_s, keep_fraction)
-        return plan_file.encode(plan, valid_until_us=_NEVER_US, size=_FILE_SIZE + 12 * len(self.costs.counts))
+        return plan_file.encode(
+            Schedule.of(plan), valid_until_us=_NEVER_US, size=_FILE_SIZE + 12 * len(self.costs.counts)
+        )
 
     @classmethod
     def decode(cls, content: bytes, point: str) -> CostBook:
         """Restore a book from a plan's file, or raise `DamagedPlan`."""
-        plan = plan_file.decode(content)
+        plan = plan_file.decode(content).newest
         setting = plan.points.get(point)
         if not isinstance(setting, CostDrop):
             raise DamagedPlan(

@@ -60,6 +60,8 @@ class WindowMarks:
     shut: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "window"
+    whole_answers: ClassVar[bool] = True
+    """A window that lost a row is not delivered."""
 
     def __post_init__(self) -> None:
         # JSON knows lists only.

@@ -1,11 +1,13 @@
 """Carries the current plan into every micro-batch of a running query.
 
-A one-row DataFrame over the plan file, used as a scalar subquery, is evaluated anew for every micro-batch: the plan
-changes without a restart, at the cost of one tiny job a batch, and all tasks of a batch see the same version. The
-subquery itself observes which version it read, off the row path, so that progress events tell it.
+A one-row DataFrame over the plan file is joined to the stream: Spark reads it anew for every micro-batch, so the plan
+changes without a restart, at the cost of one tiny job a batch, and all tasks of a batch see the same version. Which of
+the plans on file it takes depends on the batch's own time, which Spark keeps in its offset log: a batch that is repeated
+after a crash runs under the plan that it had. (In a scalar subquery the time would be that of the attempt.) The read
+itself observes which version it took, off the row path, so that progress events tell it.
 
-Whatever is wrong with the file (missing, damaged, too long, expired), the subquery's fields come out null, and the
-guard reads null as "keep everything".
+Whatever is wrong with the file (missing, damaged, too long, expired), the plan comes out null, and the guard reads null
+as "keep everything".
 """
 
 from __future__ import annotations
@@ -20,10 +22,13 @@ from pyspark.sql import functions as F
 from jettison import plan_file
 from jettison.errors import Unsupported, explain
 from jettison.plan import DropPlan
+from jettison.schedule import Schedule
 from jettison.spark.mechanisms import Mechanism
 from jettison.storage import Folder
 
 PLAN_FILE = "plan"
+PLAN = "jt_plan"
+"""Column of the plan beside the rows of a stream."""
 
 
 class Channel:
@@ -44,21 +49,27 @@ class Channel:
         self._folder = folder
         self._size = size
 
-    def publish(self, plan: DropPlan) -> None:
-        """Replace the plan in force. Raises `PlanTooLarge` and leaves the old plan if the new one does not fit."""
+    def publish(self, schedule: Schedule) -> None:
+        """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit."""
         valid_until_us = int((time.time() + self.lease_s) * 1e6)
-        self._folder.replace(PLAN_FILE, plan_file.encode(plan, valid_until_us=valid_until_us, size=self._size))
+        self._folder.replace(PLAN_FILE, plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size))
 
     def prepare(self) -> None:
         """Make sure that a file of the right size is there: Spark looks at its length when the query is built."""
         content = self._folder.read(PLAN_FILE)
         if content is None or len(content) != self._size:
-            self.publish(DropPlan(0, cause="not started"))
+            self.publish(Schedule.of(DropPlan(0, cause="not started")))
 
-    def published(self) -> DropPlan | None:
-        """The plan on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
+    def published(self) -> Schedule | None:
+        """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
         content = self._folder.read(PLAN_FILE)
         return None if content is None else plan_file.decode(content)
+
+    def lease_ended_us(self) -> int | None:
+        """When the lease on file ended; `None` where it runs, or where there is no readable file."""
+        content = self._folder.read(PLAN_FILE) or b""
+        lease = content[plan_file.VALID_UNTIL_US]
+        return int(lease) if lease.isdigit() and int(lease) <= time.time() * 1e6 else None
 
     def read_cost_s(self, spark: SparkSession) -> float:
         """Time of one plan read. Raises `Unsupported` unless Spark reads what this process has written."""
@@ -78,41 +89,57 @@ class Channel:
             )
         return best
 
-    def subquery(self, spark: SparkSession, point: str, mechanism: Mechanism, *, metric: str) -> Column:
-        """A struct column with the mechanism's fields, computed once a micro-batch; null where no plan is valid.
+    def plan_row(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], *, metric: str) -> DataFrame:
+        """One row with the column `jt_plan`, made once a micro-batch; no row where no plan is valid.
 
-        Beside the mechanism's fields stands the batch's time, `now_us`. Equal subqueries are executed once, however often
-        they are used. The version that was read and the batch's time appear as `metric` among the observed metrics.
+        The column holds, under the name of each drop point, a struct of its mechanism's fields and of the batch's time,
+        `now_us`. However many drop points join it, the plan is read once, so all of them see one version; that version
+        and the batch's time appear as `metric` among the observed metrics.
         """
-        return self._parsed(spark, {point: mechanism}, metric).select(_fields(point, mechanism)).scalar()
-
-    def common_subquery(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], *, metric: str) -> Column:
-        """The same for several drop points at once: a struct that holds the struct of each under its name.
-
-        However many drop points use it, the plan is read once a micro-batch, so all of them see one version.
-        """
-        each = [_fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()]
-        return self._parsed(spark, mechanisms, metric).select(F.struct(*each)).scalar()
-
-    def _parsed(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], metric: str) -> DataFrame:
-        """The plan in force and the batch's time, as one row; no row where no plan is valid."""
-        version = _part(plan_file.VERSION).try_cast("bigint")
-        points = ", ".join(f"`{point}`: {mechanism.schema}" for point, mechanism in mechanisms.items())
-        plan = F.from_json(_after(plan_file.BODY_START), f"points struct<{points}>")
-        # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
         outlives_lease = all(mechanism.outlives_lease for mechanism in mechanisms.values())
-        in_force = self._text(spark).where(_whole() if outlives_lease else _whole() & _lease_runs())
-        parsed = in_force.select(version.alias("version"), plan.alias("plan"), _now_us().alias("now_us"))
-        return parsed.observe(metric, F.max("version").alias("version"), F.max("now_us").alias("now_us"))
+        plans = self._parsed(spark, mechanisms).withColumn("now_us", _now_us())
+        entry = F.element_at(F.filter("plans", lambda entry: entry["from_us"] <= F.col("now_us")), -1)
+        # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
+        entry = entry if outlives_lease else F.when(F.col("now_us") < F.col("valid_until_us"), entry)
+        chosen = plans.select(entry.alias("entry"), "now_us")
+        observed = chosen.observe(metric, F.max("entry.version").alias("version"), F.max("now_us").alias("now_us"))
+        return observed.where("entry is not null").select(_fields_by_point(mechanisms).alias(PLAN))
+
+    def newest_plan(self, spark: SparkSession, point: str, mechanism: Mechanism) -> Column:
+        """A struct of the mechanism's fields in the newest plan on file, as a scalar subquery; null where none is readable.
+
+        For what is decided once and for all, and may be looked up by an answer whenever it is made.
+        """
+        newest = self._parsed(spark, {point: mechanism}).select(
+            F.element_at("plans", -1).alias("entry"), _now_us().alias("now_us")
+        )
+        return newest.select(_fields_by_point({point: mechanism})[point]).scalar()
+
+    def touched(self, spark: SparkSession) -> Column:
+        """The stretches of event time in which rows may have been dropped, as a scalar subquery; null if unknown."""
+        return self._parsed(spark, {}).select("touched").scalar()
+
+    def _parsed(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism]) -> DataFrame:
+        """What is on file, as one row; no row where it is not readable."""
+        points = ", ".join(f"`{point}`: {mechanism.schema}" for point, mechanism in mechanisms.items())
+        plans = (
+            f"plans array<struct<from_us: bigint, version: bigint, points: struct<{points}>>>, " if mechanisms else ""
+        )
+        body = F.from_json(_after(plan_file.BODY_START), f"{plans}touched array<array<bigint>>")
+        lease = _part(plan_file.VALID_UNTIL_US).try_cast("bigint").alias("valid_until_us")
+        return self._text(spark).where(_whole()).select(body.alias("body"), lease).select("body.*", "valid_until_us")
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
         return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
 
 
-def _fields(point: str, mechanism: Mechanism) -> Column:
-    fields = mechanism.plan_fields(F.col("plan")["points"][point], F.col("now_us"))
-    return F.struct(F.col("now_us"), *[column.alias(name) for name, column in fields.items()])
+def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:
+    def fields(point: str, mechanism: Mechanism) -> Column:
+        made = mechanism.plan_fields(F.col("entry")["points"][point], F.col("now_us"))
+        return F.struct(F.col("now_us"), *[column.alias(name) for name, column in made.items()])
+
+    return F.struct(*[fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()])
 
 
 def _whole() -> Column:
@@ -121,23 +148,14 @@ def _whole() -> Column:
     return F.crc32(_after(plan_file.CHECKED_START).cast("binary")) == checksum
 
 
-def _lease_runs() -> Column:
-    return _part(plan_file.VALID_UNTIL_US) > _now_text()
-
-
-def _now_text() -> Column:
-    """The batch's time in microseconds, as a text.
-
-    Spark writes numbers into the code that it generates, so that code with the time in it as a number is compiled
-    anew in every micro-batch, which takes longer than to read the plan. To texts the code only refers. The file's
-    times have as many digits, so that texts compare as the numbers do.
-    """
-    return F.unix_micros(F.current_timestamp()).cast("string")
-
-
 def _now_us() -> Column:
-    """The same as a number: joined with a part of the row, an empty one, the optimizer does not take it as a constant."""
-    return F.concat(_now_text(), F.left(F.col("value"), F.lit(0))).cast("bigint")
+    """The batch's time in microseconds, the same whenever the batch is repeated.
+
+    Spark writes numbers into the code that it generates, so that code with the time in it is compiled anew in every
+    micro-batch, which takes longer than to read the plan. To `zip_with`, which it has no code for, it only refers.
+    """
+    one = F.array(F.lit(0))
+    return F.get(F.zip_with(one, one, lambda _, __: F.unix_micros(F.current_timestamp())), F.lit(0))
 
 
 def _part(place: slice) -> Column:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jettison.errors import InvalidInput, Unsupported, explain
-from jettison.spark.guard import PLAN
+from jettison.spark.channel import PLAN
 from jettison.spark.mechanisms.window_marks import WindowMechanism
 from jettison.spark.validate import present
 from jettison.windows.grid import Grid
@@ -22,7 +22,7 @@ _SESSION_MARK = "spark.sessionWindow"
 
 
 def delivered(answers: DataFrame, window: str, place: int, mechanism: WindowMechanism, plan: Column) -> DataFrame:
-    """The answers of windows that were kept whole; `plan` is the subquery that the guard uses too."""
+    """The answers of windows that were kept whole; `plan` is a subquery over the newest plan."""
     _check(answers, window)
     if mechanism.keeps_rows_of_dropped_windows:
         answers = answers.where(mechanism.not_dropped(place, answers[window], plan))

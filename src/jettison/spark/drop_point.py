@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from jettison import hashing
+
+_OURS = "jt_"  # columns of a guard's own begin so
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class DropPoint:
         Count rows by `observe` on the row path. Otherwise the filters are marked, and their own row counts tell.
     group
         Name of the group of drop points that read the plan together, or `None`.
+    token
+        The query's own: drop points of other queries decide independently of this one, whatever their names.
     """
 
     name: str
@@ -38,6 +47,7 @@ class DropPoint:
     dry_run: bool = False
     observed: bool = True
     group: str | None = None
+    token: str = ""
 
     @property
     def place(self) -> str:
@@ -71,9 +81,33 @@ def mark_number(name: str, side: str) -> int:
 
 
 def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
-    """A uniform 64-bit number that depends on the row's identity alone."""
-    # The salt makes the decisions of two drop points on the same identity independent.
-    return F.xxhash64(F.lit(zlib.crc32(point.name.encode())), *[rows[column] for column in point.id])
+    """A uniform 64-bit number that depends on the row's identity alone.
+
+    Rows without any identity are told apart by all that they hold: otherwise they would share one fate.
+    """
+    salt = salted(point.name, point.token)
+    ids = [rows[f"`{column}`"] for column in point.id]
+    known = F.xxhash64(salt, *ids)
+    if any(not rows.schema[column].nullable for column in point.id):
+        return known
+    held = [
+        field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)
+    ]
+    others = [rows[f"`{field.name}`"] for field in held]
+    return F.when(reduce(or_, [column.isNotNull() for column in ids]), known).otherwise(F.xxhash64(salt, *others))
+
+
+def salted(name: str, token: str) -> Column:
+    """The salt that makes decisions of this name in this query independent of all others, as a literal."""
+    return F.lit(hashing.salt(name, token)).cast("bigint")
+
+
+def _can_be_hashed(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _can_be_hashed(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_can_be_hashed(field.dataType) for field in kind.fields)
+    return not isinstance(kind, (MapType, VariantType))
 
 
 def late_before_us(setting: Column, now_us: Column) -> Column:

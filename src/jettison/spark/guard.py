@@ -14,25 +14,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark import validate
+from jettison.spark.channel import PLAN
 from jettison.spark.drop_point import DropPoint, arrived_us, mark_number
 from jettison.spark.mechanisms import Mechanism
 
 WEIGHT = "jt_weight"
 SAMPLED = "jt_sampled"
-PLAN = "jt_plan"
 _KEEP = "jt_keep"
 _RECENT = "jt_recent"
+_ARRIVED = "jt_arrived"
 _SAMPLE = "jt_sample"
 RECENT_US = 1_000_000
 """Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
+_LOOKED_AT = 16  # one row in this many has its arrival looked at
+_OLD, _NEW, _RANKS = 0.01, 0.99, 500  # single wild timestamps lie outside these quantiles; found to 1 in 500
 
 
-def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Column) -> DataFrame:
-    """Apply a drop point to `rows`; `plan` is the channel's subquery over the mechanism's fields.
-
-    The subquery becomes a column before it is used: every use of it in an expression is planned anew in every
-    micro-batch, and a mechanism uses several of its fields.
-    """
+def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame) -> DataFrame:
+    """Apply a drop point to `rows`; `plan` is the channel's row with the mechanism's fields under the point's name."""
     seen, passing = _with_helpers(rows, point, mechanism, plan)
     seen, sample = _with_sample(seen, point, mechanism)
     keep, weight = _decision(seen, point, mechanism)
@@ -41,9 +40,10 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     marks = mechanism.marks(F.col(PLAN))
     if point.dry_run or point.observed:
         more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
+        seen = seen.withColumns(_arrivals(point, F.lit(1.0)))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
         kept = counted if point.dry_run else counted.where(keep)
-        return kept.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE)
+        return kept.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
     # The plan ends here. Left in the filter's condition and in a column that the optimizer may compute later, it would
     # travel on, and where the compiled stage ends behind the guard, as at `from_json`, be copied into every row.
     decided = seen.withColumn(_KEEP, computed_once(keep))
@@ -51,13 +51,17 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Colum
     return _marked(weighted, point, mechanism, [*passing, _KEEP], sample)
 
 
-def _with_helpers(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: Column) -> tuple[DataFrame, list[str]]:
+def _with_helpers(
+    rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame
+) -> tuple[DataFrame, list[str]]:
     """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
+    validate.no_reserved_column(rows, [PLAN], where=point.place)
     seen = rows if point.observed else _marked_seen(rows, point)
-    seen = seen.withColumn(PLAN, computed_once(plan))
+    # Without a valid plan there is no row to join, and the plan is null.
+    seen = seen.join(F.broadcast(plan), how="left").withColumn(PLAN, computed_once(F.col(PLAN)[point.name]))
     helpers = mechanism.helpers(seen, point, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
-    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _SAMPLE], where=point.place)
+    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _ARRIVED, _SAMPLE], where=point.place)
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
     return seen, passing
@@ -92,15 +96,14 @@ def _marked(
     kept: DataFrame, point: DropPoint, mechanism: Mechanism, passing: Sequence[str], sample: Sequence[Column]
 ) -> DataFrame:
     """The kept rows without what was only passing by, observed for what filters cannot count, if there is any."""
-    if point.arrival is not None:
-        kept = kept.withColumn(_RECENT, _recent(point.arrival, F.col(WEIGHT)))
-    counts = [*sample, *_learned(mechanism, F.lit(True)), *_arrival_counts(point, F.col(_RECENT))]
+    kept = kept.withColumns(_arrivals(point, F.col(WEIGHT)))
+    counts = [*sample, *_learned(mechanism, F.lit(True)), *_arrival_counts(point)]
     # The plan is dropped before the rows are observed, because there every column is copied.
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
     if not counts:
         return kept
     counted = kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts)
-    return counted.drop(_RECENT, _SAMPLE, *mechanism.learns_from)
+    return counted.drop(_RECENT, _ARRIVED, _SAMPLE, *mechanism.learns_from)
 
 
 def _emptied(
@@ -116,21 +119,20 @@ def _emptied(
         for name in columns
         if name != WEIGHT
     ]
-    helpers = [kept, *map(F.col, mechanism.learns_from)]
-    if point.arrival is not None:
-        helpers.append(_recent(point.arrival, F.lit(1.0)).alias(_RECENT))
+    arrivals = _arrivals(point, F.lit(1.0))
+    helpers = [kept, *map(F.col, mechanism.learns_from), *(column.alias(name) for name, column in arrivals.items())]
     decided = seen.withColumn(_KEEP, computed_once(keep))
     emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
-    more = [*_learned(mechanism, kept), *_arrival_counts(point, F.col(_RECENT))]
+    more = [*_learned(mechanism, kept), *_arrival_counts(point)]
     counted = emptied.observe(point.metric, *_seen_and_kept(kept), *more)
-    return counted.drop(_KEEP, _RECENT, *mechanism.learns_from)
+    return counted.drop(_KEEP, _RECENT, _ARRIVED, *mechanism.learns_from)
 
 
 def computed_once(column: Column) -> Column:
     """The same values, in a form that the optimizer does not copy to every place where the column is used.
 
-    Filters are pushed below projections, with the projected expressions put in place of their names: the subquery
-    would be planned, and a helper computed, once for every use. It leaves alone what is not deterministic.
+    Filters are pushed below projections, with the projected expressions put in place of their names: a helper would be
+    computed once for every use. It leaves alone what is not deterministic.
     """
     return F.when(F.spark_partition_id() >= 0, column)
 
@@ -156,17 +158,23 @@ def _marked_kept(decided: DataFrame, point: DropPoint) -> DataFrame:
     return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept")))
 
 
-def _recent(arrival: str, rows: Column) -> Column:
-    return F.when(arrived_us(F.col(arrival)) >= F.col(PLAN)["now_us"] - RECENT_US, rows)
+def _arrivals(point: DropPoint, rows: Column) -> dict[str, Column]:
+    """Columns that tell when rows arrived; `rows` is what a row stands for. Computed before they are observed, because
+    what is observed is interpreted for every row, and not compiled.
+    """
+    if point.arrival is None:
+        return {}
+    arrived = arrived_us(F.col(f"`{point.arrival}`"))
+    looked_at = F.xxhash64(*[F.col(f"`{name}`") for name in point.id]).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
+    return {
+        _RECENT: F.when(arrived >= F.col(PLAN)["now_us"] - RECENT_US, rows),
+        _ARRIVED: F.when(looked_at, arrived),
+    }
 
 
-def _arrival_counts(point: DropPoint, recent: Column | None = None) -> list[Column]:
-    """When rows arrived, where that is known; `recent` holds what a row counts for if it arrived just now."""
+def _arrival_counts(point: DropPoint) -> list[Column]:
+    """When rows arrived, where that is known: quantiles of a sample, so that single wild timestamps count for nothing."""
     if point.arrival is None:
         return []
-    micros = arrived_us(F.col(point.arrival))
-    return [
-        F.sum(_recent(point.arrival, F.lit(1.0)) if recent is None else recent).alias("recent"),
-        F.min(micros).alias("oldest_us"),
-        F.max(micros).alias("newest_us"),
-    ]
+    quantiles = F.percentile_approx(_ARRIVED, [_OLD, _NEW], _RANKS)
+    return [F.sum(_RECENT).alias("recent"), quantiles.alias("arrivals_us")]

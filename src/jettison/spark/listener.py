@@ -96,8 +96,7 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
     observed: dict[str, Any] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
     rows = {point.name: observed[point.metric] for point in points if point.metric in observed}
     versions = [version_read(observed, point.plan_metric) for point in points]
-    oldest = [row["oldest_us"] for row in rows.values() if row.get("oldest_us") is not None]
-    newest = [row["newest_us"] for row in rows.values() if row.get("newest_us") is not None]
+    arrivals = [row["arrivals_us"] for row in rows.values() if row.get("arrivals_us")]
     return BatchReport(
         run_id=str(progress.runId),
         batch_id=progress.batchId,
@@ -107,8 +106,8 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         plan_version=None if None in versions else min((v for v in versions if v is not None), default=None),
         seen={name: row["seen"] for name, row in rows.items() if "seen" in row},
         kept={name: row["kept"] for name, row in rows.items()},
-        oldest_arrival_s=min(oldest) / 1e6 if oldest else None,
-        newest_arrival_s=max(newest) / 1e6 if newest else None,
+        oldest_arrival_s=min(oldest for oldest, _ in arrivals) / 1e6 if arrivals else None,
+        newest_arrival_s=max(newest for _, newest in arrivals) / 1e6 if arrivals else None,
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
         event_times=_event_times(progress.eventTime or {}),
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
@@ -135,9 +134,9 @@ def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> flo
     rates = []
     for name, row in rows.items():
         now_us = (plans[name] or {}).get("now_us")
-        if now_us is None or row.get("recent") is None:
+        if now_us is None or row.get("recent") is None or not row.get("arrivals_us"):
             continue
-        covered_us = row["newest_us"] - (now_us - RECENT_US)
+        covered_us = row["arrivals_us"][1] - (now_us - RECENT_US)
         if covered_us >= RECENT_US / 4:  # less than that says too little
             rates.append(row["recent"] / covered_us * 1e6)
     return sum(rates) if rates else None

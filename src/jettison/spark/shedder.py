@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from jettison.storage import Folder
 
 Accounting = Literal["auto", "metrics", "observe"]
 Found = TypeVar("Found")
+_TOKEN_FILE = "token"
 
 
 class Shedder:
@@ -91,9 +93,9 @@ class Shedder:
         self._accounting = accounting
         self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=plan_size)
         self._points: dict[str, DropPoint] = {}
-        self._plans: dict[str, tuple[Mechanism, Column]] = {}
+        self._mechanisms: dict[str, Mechanism] = {}
         self._delivered: set[tuple[str, str]] = set()
-        self._together: tuple[str, Column] | None = None
+        self._together: tuple[str, DataFrame] | None = None
         self._spark: SparkSession | None = None
         self._plan_read_s = 0.0
         self._pilot: Pilot | None = None
@@ -168,16 +170,17 @@ class Shedder:
             dry_run=self._dry_run,
             observed=self._dry_run or among_all or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
+            token=self._token(),
         )
         self._connect(rows.sparkSession)
         mechanism.check(rows, point)
         if self._together is None:
-            plan = self._channel.subquery(rows.sparkSession, point.name, mechanism, metric=point.plan_metric)
+            plan = self._channel.plan_row(rows.sparkSession, {point.name: mechanism}, metric=point.plan_metric)
         else:
-            plan = self._together[1][point.name]
+            plan = self._together[1]
         result = guarded(rows, point, mechanism, plan)
         self._points[point.name] = point
-        self._plans[point.name] = (mechanism, plan)
+        self._mechanisms[point.name] = mechanism
         return result
 
     def deliver(
@@ -199,7 +202,7 @@ class Shedder:
         name
             The drop point in front of it, where there are several.
         """
-        point, (mechanism, plan) = _only(self._plans, name, "name", "call `guard` first")
+        point, mechanism = _only(self._mechanisms, name, "name", "call `guard` first")
         if not isinstance(mechanism, WindowMechanism):
             where, hint = f"drop point {point!r}", "write the answers as they are: each carries its own bounds"
             got = type(self.policy).__name__
@@ -207,7 +210,10 @@ class Shedder:
         places = {branch.name: place for place, branch in enumerate(mechanism.fan.branches)}
         query, place = _only(places, query, "query", "name one of the policy's queries")
         self._delivered.add((point, query))
-        return answers if self._dry_run else delivered(answers, window, place, mechanism, plan)
+        if self._dry_run:
+            return answers
+        plan = self._channel.newest_plan(answers.sparkSession, point, mechanism)
+        return delivered(answers, window, place, mechanism, plan)
 
     def read_plan_together(self, spark: SparkSession, names: Sequence[str], *, group: str) -> None:
         """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
@@ -218,7 +224,7 @@ class Shedder:
         self._connect(spark)
         mechanisms = dict.fromkeys(names, mechanism_for(self.policy))
         metric = DropPoint(group, (), group=group).plan_metric
-        self._together = (group, self._channel.common_subquery(spark, mechanisms, metric=metric))
+        self._together = (group, self._channel.plan_row(spark, mechanisms, metric=metric))
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query of `writer` with this shedder's checkpoint, and begin to control it."""
@@ -333,6 +339,14 @@ class Shedder:
             self._plan_read_s = self._channel.read_cost_s(spark)
             self._spark = spark
 
+    def _token(self) -> str:
+        """What tells this query's decisions from those of all others, over the life of its checkpoint."""
+        content = self._folder.read(_TOKEN_FILE)
+        if content is None:
+            content = uuid.uuid4().hex.encode()
+            self._folder.replace(_TOKEN_FILE, content)
+        return content.decode("ascii", "replace")
+
     def _counts_by_metrics(self, spark: SparkSession) -> bool:
         available = validate.web_interface(spark) is not None
         if self._accounting == "metrics" and not available:
@@ -354,7 +368,7 @@ class Shedder:
         return exact_counts(url, application, points)
 
     def _refuse_partial_windows(self) -> None:
-        for name, (mechanism, _) in self._plans.items():
+        for name, mechanism in self._mechanisms.items():
             branches = mechanism.fan.branches if isinstance(mechanism, WindowMechanism) else ()
             for branch in branches:
                 if (name, branch.name) not in self._delivered:

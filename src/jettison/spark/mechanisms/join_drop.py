@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 from jettison.concept.keys import PANE_BITS, PANES
 from jettison.errors import InvalidSetting, explain
 from jettison.policies.join_drop import JoinDrop
-from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.drop_point import DropPoint, identity_hash, salted
 from jettison.spark.mechanisms.group_drop import KEY, SLOT, GroupMechanism
 
 WHOLE = "jt_whole"
 """Column that says of a kept row whether its key was decided as a whole."""
-_SALT = 20180101  # any number: it makes the fate of a key independent of its place in the table
+_FATE_OF_KEYS = "keys of a join"  # the same for both sides, so that a key has one fate
 
 
 class JoinMechanism(GroupMechanism):
@@ -46,7 +46,9 @@ class JoinMechanism(GroupMechanism):
     def _hash(self, rows: DataFrame, point: DropPoint, table: Column) -> Column:
         residue = F.col(KEY).bitwiseAND(F.lit(PANES - 1).cast("bigint"))
         group = F.col(KEY).bitwiseXOR(F.shiftleft(residue, 64 - PANE_BITS)).bitwiseAND(F.lit(-PANES).cast("bigint"))
-        return F.when(_is_whole(table), F.xxhash64(F.lit(_SALT), group)).otherwise(identity_hash(rows, point))
+        return F.when(_is_whole(table), F.xxhash64(salted(_FATE_OF_KEYS, point.token), group)).otherwise(
+            identity_hash(rows, point)
+        )
 
 
 def _is_whole(table: Column) -> Column:
