@@ -84,6 +84,39 @@ def test_spark_and_numpy_agree(answers, samples):
                     assert found[part] == pytest.approx(wanted, rel=tolerance), (key, name, part)
 
 
+def random_group(random: np.random.Generator) -> tuple[list[float | None], list[float]]:
+    rows = int(random.integers(1, 150))
+    xs = random.choice([random.normal(0.0, 5.0, rows), random.lognormal(size=rows), random.integers(-3, 4, rows)])
+    weights = random.choice([1.0, 1.0, 1.1, 2.0, 4.0 / 3.0, 20.0], int(random.integers(1, 4)))
+    return np.where(random.random(rows) < random.choice([0.0, 0.3, 0.95]), None, xs).tolist(), random.choice(
+        weights, rows
+    ).tolist()
+
+
+def test_spark_and_numpy_agree_on_random_groups(spark):
+    random = np.random.default_rng(13)
+    groups = {f"g{i}": random_group(random) for i in range(300)}
+    told: set[str] = set()
+    for row in frame(spark, groups).groupBy("key").agg(*ours()).collect():
+        xs, ws = groups[row["key"]]
+        scale = sum(abs(x) * w for x, w in zip(xs, ws, strict=True) if x is not None)
+        for name, expected in as_numpy(xs, ws).items():
+            found = row[name]
+            for part in ("value", "lower", "upper"):
+                wanted = float(getattr(expected, part))
+                wanted = math.floor(wanted + 0.5) if (name, part) == ("count", "value") else wanted
+                known = math.nan if found[part] is None else found[part]
+                assert known == pytest.approx(wanted, rel=1e-9, abs=1e-12 * scale, nan_ok=True), (
+                    row["key"],
+                    name,
+                    part,
+                )
+            status = "exact" if expected.exact else "bounded" if expected.enough else "few rows"
+            assert found["status"] == status
+            told.add(status)
+    assert told == {"exact", "bounded", "few rows"}
+
+
 def test_status_and_rows_kept(answers, samples):
     def states(key: str) -> list[str]:
         return [answers[key][name]["status"] for name in NAMES]
@@ -197,6 +230,27 @@ def test_dependent_rows_are_flagged_unless_the_answer_is_exact(spark, kind):
     assert states(said[kind]) == {"shed": "dependent rows", "few": "dependent rows", "whole": "exact"}
     for nothing in (None, F.lit(False), F.lit(None).cast("boolean")):
         assert states(nothing) == {"shed": "bounded", "few": "few rows", "whole": "exact"}
+
+
+def test_copies_of_a_row_are_put_together_before_they_are_added_up(spark):
+    """The way that docs/estimators.md shows: one row of each decision, then the answer."""
+    copies = spark.range(400).select(
+        "id",
+        (F.col("id") % 2).alias("key"),
+        F.lit(3.0).alias("jt_weight"),
+        F.explode(F.sequence(F.lit(0), (F.col("id") % 8).cast("int"))).alias("x"),
+    )
+    by_row = copies.groupBy("key", "id").agg(
+        F.sum("x").alias("x"), F.count("x").alias("n"), F.max("jt_weight").alias("jt_weight")
+    )
+    found = by_row.groupBy("key").agg(jt.sum("x").alias("sum"), jt.sum("n").alias("count")).collect()
+    for row in found:
+        last = [i % 8 for i in range(400) if i % 2 == row["key"]]
+        for name, each in (("sum", [m * (m + 1) / 2 for m in last]), ("count", [m + 1.0 for m in last])):
+            wanted = as_numpy(each, [3.0] * 200)["sum"]
+            assert [row[name][part] for part in ("value", "lower", "upper")] == pytest.approx(
+                [float(wanted.value), float(wanted.lower), float(wanted.upper)]
+            )
 
 
 def test_count_of_rows_includes_rows_without_a_value(spark):

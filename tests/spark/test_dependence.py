@@ -107,9 +107,7 @@ INDEPENDENT: dict[str, Query] = {
     "union with others": lambda g: total(g.select("jt_weight").union(g.sparkSession.range(3).select(F.lit(1.0)))),
     "explode behind the aggregate": lambda g: total(g, "key").select(F.explode(F.array("key", "key"))),
     "put together by row": lambda g: total(by_row(words(g))),
-    "put together by row and group": lambda g: total(
-        by_row(words(g), "x").toDF("word", "id", "x", "jt_weight"), "word"
-    ),
+    "put together by row and group": lambda g: total(by_row(words(g), "x"), "x"),
     "put together by row and weight": lambda g: total(words(g).select("id", "jt_weight").distinct()),
 }
 
