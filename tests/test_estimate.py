@@ -59,6 +59,22 @@ def test_thirty_rows_of_which_two_carry_the_answer_are_flagged():
     assert not any(one.enough for one in found.values())
 
 
+@pytest.mark.parametrize(("copies", "covered_apart"), [(2, 0.87), (8, 0.60)])
+def test_bounds_over_copies_of_a_row_are_too_short_and_over_their_sums_are_right(copies, covered_apart):
+    """Copies of a row (`explode`, a join) share its decision; added up first, they are one row again."""
+    random, windows, rows = np.random.default_rng(8), 3000, 300
+    x = random.lognormal(0.9, 0.5, (windows, rows, 1)) * random.uniform(0.9, 1.1, (windows, rows, copies))
+    kept, weight = random.random((windows, rows)) < 0.3, 1.0 / 0.3
+
+    def covered(values, which):
+        weights, moments = sampled.describe(values, weight, which)
+        found, truth = estimate.sum_estimate(OPS, weights, moments, Z), x.sum(axis=(1, 2))
+        return np.mean((found.lower <= truth) & (truth <= found.upper))
+
+    assert covered(x.reshape(windows, -1), np.repeat(kept, copies, axis=1)) < covered_apart
+    assert 0.93 <= covered(x.sum(axis=2), kept) <= 0.97
+
+
 def test_plain_normal_bounds_would_not_cover():
     """The correction is needed: without it the same windows are covered in about nine cases of ten."""
     random, missed, windows = np.random.default_rng(3), 0, 2000

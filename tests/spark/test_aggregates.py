@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison import estimate, sampled
@@ -77,8 +78,43 @@ def test_spark_and_numpy_agree(answers, samples):
                 tolerance = 1e-6 if key == "far from zero" and name in ("variance", "stddev") else 1e-9
                 if math.isnan(wanted):
                     assert found[part] is None, (key, name, part)
+                elif (name, part) == ("count", "value"):  # a long, as Spark's own
+                    assert found[part] == math.floor(wanted + 0.5), (key, name)
                 else:
                     assert found[part] == pytest.approx(wanted, rel=tolerance), (key, name, part)
+
+
+def random_group(random: np.random.Generator) -> tuple[list[float | None], list[float]]:
+    rows = int(random.integers(1, 150))
+    xs = random.choice([random.normal(0.0, 5.0, rows), random.lognormal(size=rows), random.integers(-3, 4, rows)])
+    weights = random.choice([1.0, 1.0, 1.1, 2.0, 4.0 / 3.0, 20.0], int(random.integers(1, 4)))
+    return np.where(random.random(rows) < random.choice([0.0, 0.3, 0.95]), None, xs).tolist(), random.choice(
+        weights, rows
+    ).tolist()
+
+
+def test_spark_and_numpy_agree_on_random_groups(spark):
+    random = np.random.default_rng(13)
+    groups = {f"g{i}": random_group(random) for i in range(300)}
+    told: set[str] = set()
+    for row in frame(spark, groups).groupBy("key").agg(*ours()).collect():
+        xs, ws = groups[row["key"]]
+        scale = sum(abs(x) * w for x, w in zip(xs, ws, strict=True) if x is not None)
+        for name, expected in as_numpy(xs, ws).items():
+            found = row[name]
+            for part in ("value", "lower", "upper"):
+                wanted = float(getattr(expected, part))
+                wanted = math.floor(wanted + 0.5) if (name, part) == ("count", "value") else wanted
+                known = math.nan if found[part] is None else found[part]
+                assert known == pytest.approx(wanted, rel=1e-9, abs=1e-12 * scale, nan_ok=True), (
+                    row["key"],
+                    name,
+                    part,
+                )
+            status = "exact" if expected.exact else "bounded" if expected.enough else "few rows"
+            assert found["status"] == status
+            told.add(status)
+    assert told == {"exact", "bounded", "few rows"}
 
 
 def test_status_and_rows_kept(answers, samples):
@@ -104,12 +140,117 @@ def test_without_shedding_the_answers_are_those_of_spark(spark, column):
         F.lit(1.0).alias("jt_weight"),
     )
     theirs = [F.count(column), F.sum(column), F.avg(column), F.var_samp(column), F.stddev_samp(column)]
-    named = [own.cast("double").alias(f"own_{name}") for own, name in zip(theirs, NAMES, strict=True)]
+    named = [own.alias(f"own_{name}") for own, name in zip(theirs, NAMES, strict=True)]
     for row in frame.groupBy("key").agg(*ours(column), *named).collect():
         for name in NAMES:
-            assert row[name]["value"] == pytest.approx(row[f"own_{name}"], rel=1e-12)
-            assert row[name]["lower"] == row[name]["value"] == row[name]["upper"]
+            assert row[name]["value"] == row[f"own_{name}"]
+            assert row[name]["lower"] == float(row[name]["value"]) == row[name]["upper"]
             assert row[name]["status"] == "exact"
+
+
+def typed(spark: SparkSession, weight: float, rows: int = 3) -> DataFrame:
+    return spark.range(rows).select(
+        F.lit(9_007_199_254_740_993).alias("whole"),
+        F.lit(1_000_003).cast("int").alias("small"),
+        F.lit("90071992547409.93").cast("decimal(16,2)").alias("price"),
+        F.lit("0.1").cast("decimal(38,18)").alias("fine"),
+        F.lit(0.1).alias("real"),
+        F.lit(0.1).cast("float").alias("single"),
+        F.lit("0.1").alias("text"),
+        F.lit(weight).alias("jt_weight"),
+    )
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.5])
+def test_values_have_the_type_of_sparks_own_aggregate(spark, weight):
+    rows = typed(spark, weight)
+    own = {"count": F.count, "sum": F.sum, "avg": F.avg, "variance": F.var_samp, "stddev": F.stddev_samp}
+    for column in rows.columns[:-1]:
+        mine, theirs = rows.agg(*ours(column)), rows.agg(*(own[name](column).alias(name) for name in NAMES))
+        for name in NAMES:
+            answer = mine.schema[name].dataType
+            assert answer["value"].dataType == theirs.schema[name].dataType, (column, name)
+            assert [answer[part].dataType.typeName() for part in ("lower", "upper")] == ["double"] * 2
+
+
+def test_without_shedding_no_digit_is_lost(spark):
+    rows = typed(spark, 1.0)
+    for column in ("whole", "price", "fine"):
+        found = rows.agg(jt.sum(column).alias("sum"), jt.avg(column).alias("avg"), F.sum(column), F.avg(column)).first()
+        assert (found["sum"]["value"], found["avg"]["value"]) == tuple(found[2:])
+
+
+def test_a_sum_of_longs_keeps_its_last_digit(spark):
+    found = typed(spark, 1.0).agg(jt.sum("whole")).first()[0]
+    assert (found["value"], found["status"]) == (27_021_597_764_222_979, "exact")
+
+
+def test_estimates_are_rounded_into_the_type_of_the_value(spark):
+    rows = spark.createDataFrame(
+        [(1, Decimal("0.10"), 4.0 / 3.0), (2, Decimal("0.35"), 4.0 / 3.0)], "n long, d decimal(10,2), jt_weight double"
+    )
+    found = rows.agg(
+        jt.count().alias("rows"), jt.sum("n").alias("n"), jt.sum("d").alias("d"), jt.avg("d").alias("mean")
+    ).first()
+    assert [found[name]["value"] for name in found.asDict()] == [3, 4, Decimal("0.60"), Decimal("0.225000")]
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e9])
+def test_a_value_that_does_not_fit_is_null_and_nothing_raises(spark, weight):
+    """Spark's own sum raises here; kept rows alone may overflow where all rows would not."""
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    rows = typed(spark, weight).select(
+        F.lit(2**62).alias("n"), F.lit("9" * 38).cast("decimal(38,0)").alias("d"), "jt_weight"
+    )
+    found = rows.agg(jt.sum("n").alias("n"), jt.sum("d").alias("d"), jt.count().alias("rows"), jt.avg("d")).first()
+    for name, each in (("n", 2.0**62), ("d", 1e38)):
+        assert found[name]["value"] is None
+        assert found[name]["lower"] <= 3 * each * weight * (1 + 1e-9)
+        assert found[name]["upper"] >= 3 * each * weight * (1 - 1e-9)
+    assert found["rows"]["value"] == 3 * weight
+    far = typed(spark, 1e19).agg(jt.count().alias("rows")).first()["rows"]
+    assert (far["value"], far["status"]) == (None, "few rows")
+
+
+@pytest.mark.parametrize("kind", ["literal", "aggregate", "subquery"])
+def test_dependent_rows_are_flagged_unless_the_answer_is_exact(spark, kind):
+    rows = frame(spark, {"shed": ([1.0] * 50, [4.0] * 50), "few": ([1.0], [4.0]), "whole": ([1.0] * 50, [1.0] * 50)})
+    spark.range(1).select(F.lit(True).alias("dependent")).createOrReplaceTempView("known")
+    said = {
+        "literal": F.lit(True),
+        "aggregate": F.max(F.col("x") > 0),
+        "subquery": F.expr("(select dependent from known)"),
+    }
+
+    def states(dependent: Column | None) -> dict[str, str]:
+        x, w, z = F.col("x"), F.col("jt_weight"), estimate.quantile(0.95)
+        answer = jt._answer(estimate.sum_estimate, jt._weights(x, w), jt._sum_moments(x, w), z, dependent=dependent)
+        return {row["key"]: row["a"]["status"] for row in rows.groupBy("key").agg(answer.alias("a")).collect()}
+
+    assert states(said[kind]) == {"shed": "dependent rows", "few": "dependent rows", "whole": "exact"}
+    for nothing in (None, F.lit(False), F.lit(None).cast("boolean")):
+        assert states(nothing) == {"shed": "bounded", "few": "few rows", "whole": "exact"}
+
+
+def test_copies_of_a_row_are_put_together_before_they_are_added_up(spark):
+    """The way that docs/estimators.md shows: one row of each decision, then the answer."""
+    copies = spark.range(400).select(
+        "id",
+        (F.col("id") % 2).alias("key"),
+        F.lit(3.0).alias("jt_weight"),
+        F.explode(F.sequence(F.lit(0), (F.col("id") % 8).cast("int"))).alias("x"),
+    )
+    by_row = copies.groupBy("key", "id").agg(
+        F.sum("x").alias("x"), F.count("x").alias("n"), F.max("jt_weight").alias("jt_weight")
+    )
+    found = by_row.groupBy("key").agg(jt.sum("x").alias("sum"), jt.sum("n").alias("count")).collect()
+    for row in found:
+        last = [i % 8 for i in range(400) if i % 2 == row["key"]]
+        for name, each in (("sum", [m * (m + 1) / 2 for m in last]), ("count", [m + 1.0 for m in last])):
+            wanted = as_numpy(each, [3.0] * 200)["sum"]
+            assert [row[name][part] for part in ("value", "lower", "upper")] == pytest.approx(
+                [float(wanted.value), float(wanted.lower), float(wanted.upper)]
+            )
 
 
 def test_count_of_rows_includes_rows_without_a_value(spark):

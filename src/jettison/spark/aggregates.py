@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 
 from jettison import estimate
 from jettison.errors import InvalidSetting, explain
-from jettison.estimate import Estimate, Estimator, Moments, Weights
+from jettison.estimate import Core, Estimate, Estimator, Moments, Weights
 from jettison.spark.let import let
 
 EXACT = "exact"
 BOUNDED = "bounded"
 FEW_ROWS = "few rows"
+DEPENDENT_ROWS = "dependent rows"
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not; even, so that medians stay exact
 
 
@@ -73,9 +74,11 @@ def count(
     Returns
     -------
     Column
-        A struct: `value`, `lower` and `upper` (double), `kept` (long: the rows that the answer rests on) and `status`
-        ('exact' when no row of the group could have been dropped, 'bounded', or 'few rows' when too few rows were kept
-        for the bounds to be trusted).
+        A struct: `value` in the type of Spark's own aggregate and to its last digit while nothing was dropped, else the
+        estimate rounded into that type, null where it does not fit; `lower` and `upper` (double: a bound of a long need
+        not be one); `kept` (long: the rows that the answer rests on); and `status` ('exact' when no row of the group
+        could have been dropped, 'bounded', 'few rows' when too few rows were kept for the bounds to be trusted, or
+        'dependent rows' when rows that share one decision were taken for several, so that the bounds are too short).
 
     Examples
     --------
@@ -87,12 +90,12 @@ def count(
     """
     z, inverse = estimate.quantile(confidence), _column_named(weight)
     value = F.when(inverse.isNotNull(), F.lit(1.0)) if column is None else _double(column)
-    return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z)
+    return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z, plain=F.count(value))
 
 
 def sum(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
     """Sum of `column` over all rows, dropped ones included. Parameters and result as for `count`."""
-    return _aggregate(estimate.sum_estimate, _sum_moments, column, confidence, weight)
+    return _aggregate(estimate.sum_estimate, _sum_moments, column, confidence, weight, F.try_sum)
 
 
 def avg(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
@@ -102,7 +105,7 @@ def avg(column: Column | str, *, confidence: float = 0.95, weight: Column | str 
     --------
     >>> rides.groupBy("route").agg(avg("fare").alias("fare")).select("fare.value", "fare.upper")  # doctest: +SKIP
     """
-    return _aggregate(estimate.mean_estimate, _mean_moments, column, confidence, weight)
+    return _aggregate(estimate.mean_estimate, _mean_moments, column, confidence, weight, F.try_avg)
 
 
 def variance(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
@@ -167,9 +170,11 @@ def _aggregate(
     column: Column | str,
     confidence: float,
     weight: Column | str,
+    plain: Callable[[Column], Column] | None = None,
 ) -> Column:
     z, value, inverse = estimate.quantile(confidence), _column_named(column), _column_named(weight)
-    return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z)
+    own = None if plain is None else plain(value)
+    return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z, plain=own)
 
 
 def _weights(x: Column, w: Column) -> Weights:
@@ -184,10 +189,11 @@ def _weights(x: Column, w: Column) -> Weights:
 
 def _sum_moments(column: Column, w: Column) -> Moments:
     x = _double(column)
-    risky = F.when(w > 1.0, x)
+    risky, weighted = F.when(w > 1.0, x), F.sum(w * x)
     return Moments(
-        plain_sum=F.sum(column).cast("double"),  # of the column itself: longs and decimals add up exactly
-        weighted_sum=F.sum(w * x),
+        # Of the column itself: longs and decimals add up exactly. Where they do not fit, bounds still tell how much it is.
+        plain_sum=F.coalesce(F.try_sum(column).cast("double"), weighted),
+        weighted_sum=weighted,
         risk_square=F.sum(w * (w - 1.0) * x * x),
         risk_mean=F.avg(risky),
         risk_variance=F.var_pop(risky),
@@ -199,7 +205,7 @@ def _mean_moments(column: Column, w: Column) -> Moments:
     x = _double(column)
     u = w * (w - 1.0)
     return Moments(
-        plain_mean=F.avg(column).cast("double"),
+        plain_mean=F.try_avg(column).cast("double"),
         cov_weight=F.covar_pop(w, x),
         cov_risk=F.covar_pop(u, x),
         cov_risked=F.covar_pop(u * x, x),
@@ -218,40 +224,78 @@ def _spread_moments(column: Column, w: Column) -> Moments:
     )
 
 
-def _answer(estimator: Estimator, weights: Weights, moments: Moments, z: float) -> Column:
+def _answer(
+    estimator: Estimator,
+    weights: Weights,
+    moments: Moments,
+    z: float,
+    *,
+    plain: Column | None = None,
+    dependent: Column | None = None,
+) -> Column:
+    """The answer's struct.
+
+    Parameters
+    ----------
+    plain
+        Spark's own aggregate, which the value is while nothing was dropped; the value has its type. A double if `None`.
+    dependent
+        Whether rows of one decision can stand in a group several times. An aggregate, a literal or a scalar subquery.
+    """
     ops = SparkOps()
 
-    def answer(of_weights: Weights, of_moments: Moments) -> Column:
+    def answer(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
         numbers = estimator.core(ops, of_weights, of_moments, z)
-        return _named((numbers,), lambda core: _struct(estimator.bounds(ops, core), core.kept))
 
-    return _named((weights, moments), answer)
+        def finished(core: Core, own: Column | None) -> Column:
+            found = estimator.bounds(ops, core)
+            structs = [_struct(found, core.kept, own, flagged) for flagged in (False, True)]
+            return structs[0] if dependent is None else F.array(*structs)
+
+        return _named((numbers,), finished, own)
+
+    made = _named((weights, moments), answer, plain)
+    # Chosen out here, because Spark refuses subqueries inside the function that names are made with.
+    return made if dependent is None else F.get(made, F.coalesce(dependent, F.lit(False)).cast("int"))
 
 
-def _named(parts: tuple[Any, ...], body: Callable[..., Column]) -> Column:
-    """Apply `body` to the same dataclasses with every column replaced by a name for it.
+def _named(parts: tuple[Any, ...], body: Callable[..., Column], own: Column | None) -> Column:
+    """Apply `body` to the same dataclasses, and to `own`, with every column replaced by a name for it.
 
     Without names, formulas that use their sums ten times would take Spark seconds to plan.
     """
-    columns = {field.name: getattr(part, field.name) for part in parts for field in fields(part)}
+    columns = {field.name: getattr(part, field.name) for part in parts for field in fields(part)} | {"own": own}
     named = {name: _column(column).alias(name) for name, column in columns.items() if column is not None}
 
     def apply(known: Column) -> Column:
         names = {name: known[name] if name in named else None for name in columns}
-        return body(*(type(part)(**{field.name: names[field.name] for field in fields(part)}) for part in parts))
+        made = (type(part)(**{field.name: names[field.name] for field in fields(part)}) for part in parts)
+        return body(*made, names["own"])
 
     return let(F.struct(*named.values()), apply)
 
 
-def _struct(answer: Estimate, kept: Column) -> Column:
-    status = F.when(answer.exact, EXACT).when(answer.enough, BOUNDED).otherwise(FEW_ROWS)
+def _struct(answer: Estimate, kept: Column, own: Column | None = None, dependent: bool = False) -> Column:
+    bounded = F.lit(DEPENDENT_ROWS) if dependent else F.when(answer.enough, BOUNDED).otherwise(FEW_ROWS)
+    value = answer.value if own is None else F.when(answer.exact, own).otherwise(_fitted(answer.value, own))
     return F.struct(
-        answer.value.alias("value"),
+        value.alias("value"),
         answer.lower.alias("lower"),
         answer.upper.alias("upper"),
         kept.alias("kept"),
-        status.alias("status"),
+        F.when(answer.exact, EXACT).otherwise(bounded).alias("status"),
     )
+
+
+def _fitted(value: Column, like: Column) -> Column:
+    """A double, rounded into the type of another column, which is known to Spark only; null where it does not fit.
+
+    Spark has no cast to the type of a column. A variant can be read as a type whose name is a constant, and the name of
+    a column's type is one.
+    """
+    kind = F.typeof(like)
+    whole = F.when(kind == "bigint", F.round(value)).otherwise(value)  # reading a long would cut the fraction off
+    return F.call_function("try_variant_get", whole.cast("variant"), F.lit("$"), kind)
 
 
 def _column(x: Any) -> Column:
