@@ -34,7 +34,7 @@ from jettison.policies.base import (
     Policy,
     WeighsLoad,
 )
-from jettison.schedule import Schedule, Stretch
+from jettison.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Schedule
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
@@ -111,6 +111,7 @@ class Pilot:
         self._groups = GroupBooks(policy, points)
         self.controller, self.plan, self._board, self._touched = self._restore()
         self._last_stats: Stats | None = None
+        self._dependent = False
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
 
@@ -201,7 +202,7 @@ class Pilot:
         self._on_record = plan  # what it decides stands, even should publishing fail half-way
         if plan.leaves_partial_answers and not self._dry_run:
             self._touched.open()
-        from_s = self._board.post(plan, self._touched.stretches, at_once=at_once)
+        from_s = self._board.post(plan, self._doubtful_until_us(), at_once=at_once)
         self.plan = plan
         self._plan_by_version[plan.version] = plan
         self.controller.planned(plan.version, from_s)
@@ -217,7 +218,17 @@ class Pilot:
         later = [entry.plan for entry in self._board.schedule.entries if entry.plan.version >= version]
         if later and not any(plan.leaves_partial_answers for plan in later):
             self._touched.close()
-            self._board.restate(self._touched.stretches)
+            self._board.restate(self._doubtful_until_us())
+
+    def _doubtful_until_us(self) -> int:
+        until_us = self._touched.until_us
+        return DEPENDENT_US if self._dependent and until_us > NEVER_US else until_us
+
+    def rows_are_dependent(self) -> None:
+        """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""
+        with self._lock:
+            self._dependent = True
+            self._attempt(lambda: self._board.restate(self._doubtful_until_us()))
 
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
@@ -386,8 +397,8 @@ class Pilot:
         plan = replace(plan, version=max(previous.version, *on_record, 0) + 1)
         if on_file is None:
             # Without the file nobody knows any more in which answers rows are missing.
-            on_file = Schedule.of(DropPlan(0)).with_touched([Stretch()] if lost or on_record else [])
-        return controller, plan, PlanBoard(self._publisher, on_file), TouchedTimes(on_file.touched)
+            on_file = replace(Schedule.of(DropPlan(0)), doubtful_until_us=UNKNOWN_US if lost or on_record else NEVER_US)
+        return controller, plan, PlanBoard(self._publisher, on_file), TouchedTimes(on_file.doubtful_until_us)
 
     def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""

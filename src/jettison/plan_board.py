@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from jettison.plan import DropPlan
-from jettison.schedule import Schedule, Stretch
+from jettison.schedule import Schedule
 
 _LEAD_S = 0.1  # from the decision until a plan counts: by then the file must be there
 _MOST_PLANS = 48
@@ -58,7 +59,7 @@ class PlanBoard:
         """Whether one more plan can be published before a batch is reported."""
         return len(self.schedule.entries) < _MOST_PLANS
 
-    def post(self, plan: DropPlan, touched: Iterable[Stretch], *, at_once: bool = False) -> float:
+    def post(self, plan: DropPlan, doubtful_until_us: int, *, at_once: bool = False) -> float:
         """Publish a plan beside those before it; returns the time from which it counts.
 
         It may count `at_once` while no batch can start before it is on file.
@@ -69,16 +70,17 @@ class PlanBoard:
         if ended_us is not None and schedule.newest.leaves_partial_answers:
             # Batches since then have kept everything; repeated, they are to do so again.
             schedule = schedule.followed_by(schedule.newest.released(plan.version, "the lease had run out"), ended_us)
-        self._write(schedule.followed_by(plan, from_us).with_touched(touched))
+        self._write(replace(schedule.followed_by(plan, from_us), doubtful_until_us=doubtful_until_us))
         return self.schedule.entries[-1].from_us / 1e6
 
     def renew(self) -> None:
         """Renew the lease of what is published."""
         self._write(self.schedule)
 
-    def restate(self, touched: Iterable[Stretch]) -> None:
-        """Publish other stretches in which answers may miss rows."""
-        self._write(self.schedule.with_touched(touched))
+    def restate(self, doubtful_until_us: int) -> None:
+        """Publish another time up to which answers may miss rows."""
+        if doubtful_until_us != self.schedule.doubtful_until_us:
+            self._write(replace(self.schedule, doubtful_until_us=doubtful_until_us))
 
     def batch_done(self, started_s: float) -> None:
         """A batch that started then is committed: plans that only batches before it had are not needed again."""

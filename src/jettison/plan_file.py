@@ -15,7 +15,7 @@ from typing import Any
 
 from jettison.errors import DamagedPlan, PlanTooLarge, explain
 from jettison.plan import DropPlan
-from jettison.schedule import Entry, Schedule, Stretch
+from jettison.schedule import Entry, Schedule
 
 CHECKSUM = slice(0, 10)
 VALID_UNTIL_US = slice(11, 27)
@@ -36,9 +36,10 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = DEFAULT_SIZE)
     """
     *older, newest = schedule.entries
     plans = [_entry(Entry(entry.from_us, replace(entry.plan, cause=""))) for entry in older] + [_entry(newest)]
-    touched = [[stretch.from_us, stretch.until_us] for stretch in schedule.touched]
     # ASCII only, so that bytes and characters agree.
-    body = json.dumps({"touched": touched, "plans": plans}, allow_nan=False, separators=(",", ":"))
+    body = json.dumps(
+        {"doubtful_until_us": schedule.doubtful_until_us, "plans": plans}, allow_nan=False, separators=(",", ":")
+    )
     checked = f"{min(valid_until_us, _LATEST_US):016d} {body}".encode("ascii")
     content = f"{zlib.crc32(checked):010d} ".encode() + checked
     if len(content) > size:
@@ -62,12 +63,12 @@ def decode(content: bytes) -> Schedule:
     try:
         document = json.loads(text[BODY_START:])
         entries = tuple(_restored(entry) for entry in document["plans"])
-        touched = tuple(Stretch(int(start), int(end)) for start, end in document["touched"])
+        doubtful_until_us = int(document["doubtful_until_us"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise _damaged(content, str(error)) from error
     if not entries:
         raise _damaged(content, "it holds no plan")
-    return Schedule(entries, touched)
+    return Schedule(entries, doubtful_until_us)
 
 
 def valid_until_us(content: bytes) -> int:

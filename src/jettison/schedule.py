@@ -2,27 +2,22 @@
 
 The plan file holds a schedule: the last plans, each with the time from which it counts. A batch takes the newest one
 that is not younger than the batch. Its time stands in Spark's offset log and comes back when the batch is repeated, so
-whatever was published in between, the batch finds the plan that it had. Beside the plans the schedule says for which
-stretches of event time answers may miss rows.
+whatever was published in between, the batch finds the plan that it had. Beside the plans the schedule says up to which
+event time answers may miss rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jettison.plan import DropPlan
 
-EARLIEST_US, LATEST_US = -(2**62), 2**62
-"""Before and after every time that a row can carry."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Stretch:
-    """Event times, in microseconds, from `from_us` up to but without `until_us`."""
-
-    from_us: int = EARLIEST_US
-    until_us: int = LATEST_US
+NEVER_US = -(2**50)
+"""Before every time that a row can carry: nothing was dropped so far."""
+UNKNOWN_US = 2**52
+"""After every time that a row can carry: rows may be dropped now."""
+DEPENDENT_US = 2**53
+"""The same, and rows that share one decision can meet in one answer, whose bounds are then too short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +30,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The last plans in the order in which they count, and where answers may miss rows.
+    """The last plans in the order in which they count, and up to which event time answers may miss rows.
 
     Parameters
     ----------
     entries
         At least one.
-    touched
-        Stretches of event time in which rows may have been dropped.
+    doubtful_until_us
+        Answers whose window begins before this event time may miss rows.
 
     Examples
     --------
@@ -53,7 +48,7 @@ class Schedule:
     """
 
     entries: tuple[Entry, ...]
-    touched: tuple[Stretch, ...] = ()
+    doubtful_until_us: int = NEVER_US
 
     @classmethod
     def of(cls, plan: DropPlan) -> Schedule:
@@ -78,7 +73,3 @@ class Schedule:
         """The schedule without the plans that no batch with a time from `before_us` on can have."""
         counting = [place for place, entry in enumerate(self.entries) if entry.from_us <= before_us]
         return replace(self, entries=self.entries[counting[-1] if counting else 0 :])
-
-    def with_touched(self, stretches: Iterable[Stretch]) -> Schedule:
-        """The schedule with other stretches in which answers may miss rows."""
-        return replace(self, touched=tuple(stretches))

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.errors import InvalidSetting, MissingColumn
-from jettison.hashing import salted
+from jettison.hashing import salt, salted
 from jettison.network import LossTolerance, QoS
 from jettison.network.admission import ADMISSIONS
 from jettison.plan import DropPlan
@@ -75,6 +75,9 @@ def fixed(plan: dict[str, Any]) -> type[NetworkDrop]:
 
 
 def run(network: Network, tmp_path: Path, source: Any, batches: list[list[dict[str, object]]], **options: Any) -> Any:
+    # Without a token the drop points decide as they do in the simulator.
+    (tmp_path / "checkpoint" / "jettison").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "jettison" / "token").touch()
     query = network.start(latency="1 minute", checkpoint=tmp_path / "checkpoint", **options)
     try:
         for batch in batches:
@@ -125,9 +128,7 @@ def test_hashes_are_those_of_spark(spark: SparkSession) -> None:
     ids = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, 500, dtype=np.int64)
     for point in ("a", "parse__alarms", "x9", "rows"):
         frame = spark.createDataFrame([(int(i),) for i in ids], "id long")
-        import zlib
-
-        theirs = [r[0] for r in frame.select(F.xxhash64(F.lit(zlib.crc32(point.encode())), "id")).collect()]
+        theirs = [r[0] for r in frame.select(F.xxhash64(F.lit(salt(point)).cast("bigint"), "id")).collect()]
         assert theirs == salted(point, ids).tolist()
 
 

@@ -117,7 +117,9 @@ def test_arrivals_are_those_of_all_rows_not_of_the_kept_ones(seconds: Seconds, t
     observed = [row.asDict() for progress in query.recentProgress for row in progress.observedMetrics.values()]
     (batch,) = [row for row in observed if row.get("seen")]
     assert batch["kept"] < batch["seen"] == 240
-    assert (batch["oldest_us"], batch["newest_us"]) == (START * 1_000_000, (START + 59) * 1_000_000)
+    oldest, newest = (round(at / 1e6) - START for at in batch["arrivals_us"])  # of one row in 16
+    assert 0 <= oldest < 20
+    assert 40 <= newest < 60
 
 
 def test_a_restart_goes_on_with_the_same_marks(seconds: Seconds, tmp_path: Path) -> None:
@@ -204,7 +206,7 @@ def test_rows_are_dropped_before_they_are_parsed_and_windows_where_answers_leave
     plan = captured.getvalue()
     for operator in ("Python", "Pandas", "Arrow", "MapPartitions"):
         assert operator not in plan
-    assert plan.count("FileScan text") == 1, "the plan is read once for guard and delivery"
+    assert plan.count("FileScan text") == 2 + rows_share_windows, "once by the guard, and where answers are held back"
     above, below = plan.split("StateStoreSave", 1)
     assert ".kept0" in above
     assert (".kept0" in below) == rows_share_windows, (
@@ -215,4 +217,4 @@ def test_rows_are_dropped_before_they_are_parsed_and_windows_where_answers_leave
     assert "jt_plan" not in behind_the_guard, "the plan would be copied into every row"
     decided = guard.splitlines()[1].split("CASE", 1)[0]
     assert "jt_plan" not in decided, "nor must it leave with the decision"
-    assert "from_json" not in guard.split("Subquery", 1)[0]
+    assert "from_json" not in guard.split("BroadcastExchange", 1)[0]

@@ -16,12 +16,14 @@ from pyspark.sql import functions as F
 from jettison import estimate
 from jettison.errors import InvalidSetting, explain
 from jettison.estimate import Core, Estimate, Estimator, Moments, Weights
+from jettison.spark import doubts
 from jettison.spark.let import let
 
 EXACT = "exact"
 BOUNDED = "bounded"
 FEW_ROWS = "few rows"
 DEPENDENT_ROWS = "dependent rows"
+UNCONFIRMED = "unconfirmed"
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not; even, so that medians stay exact
 
 
@@ -58,7 +60,11 @@ class SparkOps:
 
 
 def count(
-    column: Column | str | None = None, *, confidence: float = 0.95, weight: Column | str = "jt_weight"
+    column: Column | str | None = None,
+    *,
+    window: Column | str | None = None,
+    confidence: float = 0.95,
+    weight: Column | str = "jt_weight",
 ) -> Column:
     """Rows that there were before shedding, or rows with a value in `column` if one is given.
 
@@ -66,6 +72,9 @@ def count(
     ----------
     column
         Count only rows in which this is not null, as Spark's `count(column)` does.
+    window
+        The window that the answers are grouped by, as a column or by its name. Then only answers whose window overlaps a
+        time at which rows were dropped are in doubt; without it, all answers are from the first drop on.
     confidence
         Share of windows in which the true answer shall lie between the bounds.
     weight
@@ -76,9 +85,11 @@ def count(
     Column
         A struct: `value` in the type of Spark's own aggregate and to its last digit while nothing was dropped, else the
         estimate rounded into that type, null where it does not fit; `lower` and `upper` (double: a bound of a long need
-        not be one); `kept` (long: the rows that the answer rests on); and `status` ('exact' when no row of the group
-        could have been dropped, 'bounded', 'few rows' when too few rows were kept for the bounds to be trusted, or
-        'dependent rows' when rows that share one decision were taken for several, so that the bounds are too short).
+        not be one); `kept` (long: the rows that the answer rests on); and `status`: 'exact' when no row of the window
+        can have been dropped; 'unconfirmed', without bounds, when rows of the window may have been dropped but none that
+        could have been is left in this group; 'bounded'; 'few rows' when too few rows were kept for the bounds to be
+        trusted; 'dependent rows' when rows that share one decision were taken for several, so that the bounds are too
+        short.
 
     Examples
     --------
@@ -90,32 +101,56 @@ def count(
     """
     z, inverse = estimate.quantile(confidence), _column_named(weight)
     value = F.when(inverse.isNotNull(), F.lit(1.0)) if column is None else _double(column)
-    return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z, plain=F.count(value))
+    return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z, window, plain=F.count(value))
 
 
-def sum(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+def sum(
+    column: Column | str,
+    *,
+    window: Column | str | None = None,
+    confidence: float = 0.95,
+    weight: Column | str = "jt_weight",
+) -> Column:
     """Sum of `column` over all rows, dropped ones included. Parameters and result as for `count`."""
-    return _aggregate(estimate.sum_estimate, _sum_moments, column, confidence, weight, F.try_sum)
+    return _aggregate(estimate.sum_estimate, _sum_moments, column, window, confidence, weight, F.try_sum)
 
 
-def avg(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+def avg(
+    column: Column | str,
+    *,
+    window: Column | str | None = None,
+    confidence: float = 0.95,
+    weight: Column | str = "jt_weight",
+) -> Column:
     """Mean of `column` over all rows, dropped ones included. Parameters and result as for `count`.
 
     Examples
     --------
     >>> rides.groupBy("route").agg(avg("fare").alias("fare")).select("fare.value", "fare.upper")  # doctest: +SKIP
     """
-    return _aggregate(estimate.mean_estimate, _mean_moments, column, confidence, weight, F.try_avg)
+    return _aggregate(estimate.mean_estimate, _mean_moments, column, window, confidence, weight, F.try_avg)
 
 
-def variance(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+def variance(
+    column: Column | str,
+    *,
+    window: Column | str | None = None,
+    confidence: float = 0.95,
+    weight: Column | str = "jt_weight",
+) -> Column:
     """Sample variance of `column`, as Spark's `var_samp`. Parameters and result as for `count`."""
-    return _aggregate(estimate.variance_estimate, _spread_moments, column, confidence, weight)
+    return _aggregate(estimate.variance_estimate, _spread_moments, column, window, confidence, weight)
 
 
-def stddev(column: Column | str, *, confidence: float = 0.95, weight: Column | str = "jt_weight") -> Column:
+def stddev(
+    column: Column | str,
+    *,
+    window: Column | str | None = None,
+    confidence: float = 0.95,
+    weight: Column | str = "jt_weight",
+) -> Column:
     """Sample standard deviation of `column`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
-    return _aggregate(estimate.stddev_estimate, _spread_moments, column, confidence, weight)
+    return _aggregate(estimate.stddev_estimate, _spread_moments, column, window, confidence, weight)
 
 
 def percentile(column: Column | str, percentage: float, *, weight: Column | str = "jt_weight") -> Column:
@@ -168,13 +203,14 @@ def _aggregate(
     estimator: Estimator,
     moments: Callable[[Column, Column], Moments],
     column: Column | str,
+    window: Column | str | None,
     confidence: float,
     weight: Column | str,
     plain: Callable[[Column], Column] | None = None,
 ) -> Column:
     z, value, inverse = estimate.quantile(confidence), _column_named(column), _column_named(weight)
     own = None if plain is None else plain(value)
-    return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z, plain=own)
+    return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z, window, plain=own)
 
 
 def _weights(x: Column, w: Column) -> Weights:
@@ -229,18 +265,18 @@ def _answer(
     weights: Weights,
     moments: Moments,
     z: float,
+    window: Column | str | None,
     *,
     plain: Column | None = None,
-    dependent: Column | None = None,
 ) -> Column:
     """The answer's struct.
 
     Parameters
     ----------
+    window
+        The window of the answer, where it is known.
     plain
         Spark's own aggregate, which the value is while nothing was dropped; the value has its type. A double if `None`.
-    dependent
-        Whether rows of one decision can stand in a group several times. An aggregate, a literal or a scalar subquery.
     """
     ops = SparkOps()
 
@@ -249,14 +285,13 @@ def _answer(
 
         def finished(core: Core, own: Column | None) -> Column:
             found = estimator.bounds(ops, core)
-            structs = [_struct(found, core.kept, own, flagged) for flagged in (False, True)]
-            return structs[0] if dependent is None else F.array(*structs)
+            return F.array(*[_struct(found, core.kept, own, doubt) for doubt in range(3)])
 
         return _named((numbers,), finished, own)
 
     made = _named((weights, moments), answer, plain)
     # Chosen out here, because Spark refuses subqueries inside the function that names are made with.
-    return made if dependent is None else F.get(made, F.coalesce(dependent, F.lit(False)).cast("int"))
+    return F.get(made, doubts.doubt(window))
 
 
 def _named(parts: tuple[Any, ...], body: Callable[..., Column], own: Column | None) -> Column:
@@ -275,15 +310,19 @@ def _named(parts: tuple[Any, ...], body: Callable[..., Column], own: Column | No
     return let(F.struct(*named.values()), apply)
 
 
-def _struct(answer: Estimate, kept: Column, own: Column | None = None, dependent: bool = False) -> Column:
-    bounded = F.lit(DEPENDENT_ROWS) if dependent else F.when(answer.enough, BOUNDED).otherwise(FEW_ROWS)
+def _struct(answer: Estimate, kept: Column, own: Column | None, doubt: int) -> Column:
+    """The struct for an answer about which so much is in doubt, as `doubts.doubt` says it."""
+    touched = doubt > 0
+    bounded = F.lit(DEPENDENT_ROWS) if doubt > 1 else F.when(answer.enough, BOUNDED).otherwise(FEW_ROWS)
     value = answer.value if own is None else F.when(answer.exact, own).otherwise(_fitted(answer.value, own))
+    # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
+    lower, upper = (F.when(~answer.exact, end) if touched else end for end in (answer.lower, answer.upper))
     return F.struct(
         value.alias("value"),
-        answer.lower.alias("lower"),
-        answer.upper.alias("upper"),
+        lower.alias("lower"),
+        upper.alias("upper"),
         kept.alias("kept"),
-        F.when(answer.exact, EXACT).otherwise(bounded).alias("status"),
+        F.when(answer.exact, UNCONFIRMED if touched else EXACT).otherwise(bounded).alias("status"),
     )
 
 

@@ -49,6 +49,11 @@ class Channel:
         self._folder = folder
         self._size = size
 
+    @property
+    def uri(self) -> str:
+        """Where the plan lies."""
+        return f"{self._folder.uri}/{PLAN_FILE}"
+
     def publish(self, schedule: Schedule) -> None:
         """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit."""
         valid_until_us = int((time.time() + self.lease_s) * 1e6)
@@ -73,7 +78,6 @@ class Channel:
 
     def read_cost_s(self, spark: SparkSession) -> float:
         """Time of one plan read. Raises `Unsupported` unless Spark reads what this process has written."""
-        path = f"{self._folder.uri}/{PLAN_FILE}"
         best = float("inf")
         for _ in range(2):  # the first read pays for compiling the job
             started = time.perf_counter()
@@ -83,7 +87,7 @@ class Channel:
             raise Unsupported(
                 explain(
                     "Spark must read the plan that this process writes",
-                    f"other content through Spark than here for {path!r}",
+                    f"other content through Spark than here for {self.uri!r}",
                     hint="put the checkpoint on a filesystem that this process, the driver and the executors share",
                 )
             )
@@ -115,9 +119,9 @@ class Channel:
         )
         return newest.select(_fields_by_point({point: mechanism})[point]).scalar()
 
-    def touched(self, spark: SparkSession) -> Column:
-        """The stretches of event time in which rows may have been dropped, as a scalar subquery; null if unknown."""
-        return self._parsed(spark, {}).select("touched").scalar()
+    def doubtful_until_us(self, spark: SparkSession) -> DataFrame:
+        """The event time up to which answers may miss rows, as a row of one column; no row where it is not readable."""
+        return self._parsed(spark, {}).select("doubtful_until_us")
 
     def _parsed(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism]) -> DataFrame:
         """What is on file, as one row; no row where it is not readable."""
@@ -125,13 +129,13 @@ class Channel:
         plans = (
             f"plans array<struct<from_us: bigint, version: bigint, points: struct<{points}>>>, " if mechanisms else ""
         )
-        body = F.from_json(_after(plan_file.BODY_START), f"{plans}touched array<array<bigint>>")
+        body = F.from_json(_after(plan_file.BODY_START), f"{plans}doubtful_until_us bigint")
         lease = _part(plan_file.VALID_UNTIL_US).try_cast("bigint").alias("valid_until_us")
         return self._text(spark).where(_whole()).select(body.alias("body"), lease).select("body.*", "valid_until_us")
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
-        return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.uri}/{PLAN_FILE}")
+        return reader.option("ignoreCorruptFiles", True).text(self.uri)
 
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:

@@ -19,7 +19,7 @@ from jettison.errors import InvalidInput, InvalidSetting, Unsupported, explain
 from jettison.ledger import Ledger
 from jettison.pilot import ExactCounts, Pilot
 from jettison.policies import Policy, UniformDrop
-from jettison.spark import validate
+from jettison.spark import doubts, validate
 from jettison.spark.channel import Channel
 from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
@@ -306,12 +306,13 @@ class Shedder:
 
     def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
         assert self._spark is not None
-        streams = self._spark.streams
+        spark, streams = self._spark, self._spark.streams
 
         def ended(error: str | None) -> None:
             for function in self._functions:  # before the pilot: once its books are closed, all are
                 function.close()
             pilot.close(error=error)
+            doubts.unregister(spark, self._channel)
             streams.removeListener(listener)
 
         listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
@@ -338,6 +339,7 @@ class Shedder:
             self._channel.prepare()
             self._plan_read_s = self._channel.read_cost_s(spark)
             self._spark = spark
+            doubts.register(spark, self._channel)
 
     def _token(self) -> str:
         """What tells this query's decisions from those of all others, over the life of its checkpoint."""
