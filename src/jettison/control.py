@@ -24,7 +24,9 @@ __all__ = ["ControlSettings", "Controller", "row_cap"]
 
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets the dead band's smallest cut through
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
-_COLD, _COLD_S = 4.0, 10.0  # a process of age t may be 1 + 4 exp(-t / 10) times slower than it will be
+_COLD = 3.0  # times that a process may be slower than it will be, after its first batch
+_COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
+_CATCH_UP_S, _CATCH_UP = 120.0, 0.9  # for how long a process may catch up with what came while it was slow; load at which it does
 _IN_TIME = 2  # batches in time, one after the other, that end the start of a query
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _GAP_S = 0.3  # a batch that starts later than this after the one before found the source empty
@@ -59,7 +61,8 @@ class Controller:
         self._shedding = False
         self._provisional = False
         self._batches_shed = 0
-        self._process_s: float | None = None
+        self._warm_from_s: float | None = None
+        self._first_s = 0.0
         self._in_time = 0
         self._last: tuple[float, float] | None = None
         self._gaps: list[float] = []
@@ -101,7 +104,7 @@ class Controller:
         known = self._model.ready
         self._model.expect_warm_up()
         self._arrivals.begin()
-        self._process_s, self._last, self._in_time, self._gaps, self._waiting = None, None, 0, [], None
+        self._warm_from_s, self._last, self._in_time, self._gaps, self._waiting = None, None, 0, [], None
         keep = self._budget.keep_fraction
         late = min(keep, self.settings.late_keep_fraction) if known else keep
         cause = "start: no batch has been measured yet"
@@ -124,13 +127,13 @@ class Controller:
 
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
-        if self._process_s is None:
-            self._process_s = stats.started_s
+        if self._warm_from_s is None:
+            self._warm_from_s, self._first_s = stats.committed_s, stats.duration_s
         if self._last is not None:
             due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
             self._gaps = [*self._gaps[-2:], stats.started_s - due_s]
         waited_since_s = self._arrivals.served_until_s if self._last is not None else None
-        age_s = stats.committed_s - self._process_s
+        age_s = stats.committed_s - self._warm_from_s
         self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, age_s)
         self._arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
@@ -138,7 +141,7 @@ class Controller:
         self._unplanned = stats.plan_version is None and stats.seen > 0
         if waited_since_s is not None and self._model.ready:
             latency_s = stats.committed_s - waited_since_s
-            self._in_time = self._in_time + 1 if latency_s <= self._outlook(self._costs()).goal_s else 0
+            self._in_time = self._in_time + 1 if latency_s <= self._outlook(self._costs()).limit_s else 0
         if self._shedding and (stats.kept < stats.seen or self._budget.keep_fraction >= 1.0):
             self._batches_shed += 1
         self._decide(stats.committed_s, reported=True)
@@ -163,7 +166,8 @@ class Controller:
             "shedding": self._shedding,
             "provisional": self._provisional,
             "batches_shed": self._batches_shed,
-            "process_s": self._process_s,
+            "warm_from_s": self._warm_from_s,
+            "first_s": self._first_s,
             "in_time": self._in_time,
             "last": None if self._last is None else list(self._last),
             "gaps": list(self._gaps),
@@ -185,7 +189,8 @@ class Controller:
             controller._shedding = bool(document["shedding"])
             controller._provisional = bool(document["provisional"])
             controller._batches_shed = int(finite(document["batches_shed"], 0))
-            controller._process_s = optional(document["process_s"])
+            controller._process_s = optional(document["warm_from_s"])
+            controller._first_s = finite(document["first_s"], 0.0)
             controller._in_time = int(finite(document["in_time"], 0))
             if document["last"] is not None:
                 started_s, committed_s = document["last"]
@@ -218,7 +223,7 @@ class Controller:
         ahead, rate, running_share = self._look_ahead(now_s, costs, rate)
         outlook = self._outlook(costs, rate)
         shed = outlook.must_shed(ahead)
-        if shed and self._in_time < _IN_TIME and self._hopeful(outlook) >= 1.0:
+        if shed and self._in_time < _IN_TIME and self._hopeful(outlook, now_s) >= 1.0:
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             shed = False
             self._end_shedding()
@@ -242,7 +247,7 @@ class Controller:
         ahead, served_s, waiting = self._batch_at(start_s, self._arrivals.served_until_s, self._waiting, rate)
         if now_s < start_s:
             return ahead, rate, self._budget.keep_fraction
-        budget = self._plans.at(start_s) or self._budget
+        budget = self._in_force(start_s)
         expected_s = ahead.duration_s(costs, budget.keep_fraction, budget.late_keep_fraction)
         elapsed_s = now_s - start_s
         if elapsed_s > _OVERRUN * expected_s and max(self._gaps, default=0.0) < _GAP_S:
@@ -263,21 +268,40 @@ class Controller:
         late = min(late, rows)
         return Ahead(wait_s, rows - late, late), served_s + (rows / rate if rate > 0 else wait_s), there - rows
 
-    def _hopeful(self, outlook: Outlook) -> float:
-        """Share that can be sustained once the process is warm, as far as that is known."""
+    def _hopeful(self, outlook: Outlook, now_s: float) -> float:
+        """Share that can be sustained once the process is warm, as far as that is known.
+
+        For as long as it may be catching up, all that counts is whether it does: whether less than a second of work
+        arrives a second, by the last batch, and by the one that runs.
+        """
         rate, hint = outlook.rate, self.settings.capacity_rows_per_s
         if hint is not None:
             return hint / rate if rate > 0 else math.inf
         assert self._last is not None
-        factor, costs = self._slowness(*self._last), outlook.costs
-        warm = Costs(costs.fixed_s / factor, costs.per_seen_row_s / factor, costs.per_kept_row_s / factor)
-        return replace(outlook, costs=warm, cap=math.inf).sustainable
+        assert self._warm_from_s is not None
+        started_s, committed_s = self._last
+        if committed_s - self._warm_from_s > _CATCH_UP_S:
+            return outlook.sustainable
+        costs = outlook.costs
+        load = rate * (costs.per_seen_row_s + costs.per_kept_row_s) / self._slowness(started_s, committed_s)
+        elapsed_s, waited_s = now_s - committed_s - costs.fixed_s, committed_s - self._arrivals.served_until_s
+        if elapsed_s > 0 and self._in_force(committed_s).keep_fraction >= 1.0:
+            load = max(load, elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s))
+        return _CATCH_UP / load if load > 0 else math.inf
+
+    def _in_force(self, start_s: float) -> Budget:
+        return self._plans.at(start_s) or self._budget
 
     def _slowness(self, from_s: float, to_s: float) -> float:
-        """How many times slower than it will be the process may have been in that time."""
-        assert self._process_s is not None
-        start, end = (math.exp(-(at_s - self._process_s) / _COLD_S) for at_s in (from_s, to_s))
-        return 1 + _COLD * _COLD_S * (start - end) / max(to_s - from_s, 1e-3)
+        """How many times slower than it will be the process may have been in that time.
+
+        A JVM compiles while it works. How long its first batch took says how far that has to go: some seconds where
+        everything was cold, next to nothing where the same process has run queries before.
+        """
+        assert self._warm_from_s is not None
+        cold_s = min(_COLD_FOR * self._first_s, _COLD_S)
+        age_s = (from_s + to_s) / 2 - self._warm_from_s
+        return 1 + (_COLD - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
 
     def _decide_by_time(self, now_s: float) -> None:
         """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""

@@ -69,7 +69,7 @@ class PlantSettings:
     warm_up_factor, first_batch_s
         How much slower the first batch is; what it takes on top of that.
     cold_factor, cold_s
-        A process works at `1 / (1 + cold_factor * exp(-age / cold_s))` of its final speed.
+        After its first batch a process works at `1 / (1 + cold_factor * exp(-t / cold_s))` of its final speed.
     trigger_interval_s
         0 for batches back to back.
     row_cap
@@ -170,6 +170,7 @@ class Plant:
         self._batches = 0
         self._version = -1
         self._now_s = 0.0
+        self._warm_from_s = math.inf
         self._replayed: list[_Lump] = []
         if backlog > 0:
             # A backlog of the last ten minutes, evenly spread.
@@ -177,14 +178,16 @@ class Plant:
 
     def run(self, regulator: Regulator, until_s: float) -> list[Batch]:
         """Simulate until the clock passes `until_s`."""
-        process_s = previous_s = self._now_s
-        channel = _Channel(self.settings, regulator, self._version + 1, process_s)
+        previous_s = self._now_s
+        self._warm_from_s = math.inf
+        channel = _Channel(self.settings, regulator, self._version + 1, self._now_s)
         trace: list[Batch] = []
         while (start_s := self._next_start(self._now_s, until_s)) < until_s:
             channel.advance(start_s)
-            batch = self._run_batch(start_s, previous_s, process_s, channel)
+            batch = self._run_batch(start_s, previous_s, channel)
             trace.append(batch)
             channel.committed(batch.stats)
+            self._warm_from_s = min(self._warm_from_s, batch.stats.committed_s)
             previous_s = start_s
             due_s = start_s + self.settings.trigger_interval_s
             self._now_s = max(batch.stats.committed_s + self.settings.gap_s, due_s)
@@ -230,7 +233,7 @@ class Plant:
                 self._waiting.appendleft((arrival_s, rows - part))
         return taken
 
-    def _run_batch(self, start_s: float, previous_s: float, process_s: float, channel: _Channel) -> Batch:
+    def _run_batch(self, start_s: float, previous_s: float, channel: _Channel) -> Batch:
         known, wait_s = self.settings, start_s - previous_s
         taken = self._take()
         version, setting = channel.in_force(start_s)
@@ -238,7 +241,7 @@ class Plant:
         shares = _shares(setting, stamped, start_s, wait_s)
         ages = tuple((arrival, rows * share) for (arrival, rows), share in zip(taken, shares, strict=True))
         seen, kept = sum(rows for _, rows in taken), sum(rows for _, rows in ages)
-        overhead_s, work_s = self._durations(start_s, start_s - process_s, channel.reported == 0, seen, kept)
+        overhead_s, work_s = self._durations(start_s, seen, kept)
         oldest_s, newest_s = _quantiles(stamped, (0.01, 0.99)) if known.observes_arrivals else (None, None)
         stats = Stats(
             batch_id=self._batches,
@@ -254,17 +257,18 @@ class Plant:
         )
         return Batch(stats, wait_s, kept / seen, ages)
 
-    def _durations(self, start_s: float, age_s: float, first: bool, seen: float, kept: float) -> tuple[float, float]:
+    def _durations(self, start_s: float, seen: float, kept: float) -> tuple[float, float]:
         """Seconds outside of the processing of rows, and those inside."""
         known = self.settings
         work_s = known.fixed_s - known.overhead_s + known.per_seen_row_s * seen + known.per_kept_row_s * kept
         factor = known.cost_factor(start_s) * math.exp(self._random.gauss(0.0, known.noise))
         if self._random.random() < known.outlier_chance:
             factor *= known.outlier_factor
-        if first:
-            factor *= known.warm_up_factor
-        extra_s = known.first_batch_s if first else 0.0
-        total_s = self._slowed(factor * (known.overhead_s + work_s), age_s + extra_s) + extra_s
+        total_s = factor * (known.overhead_s + work_s)
+        if math.isinf(self._warm_from_s):
+            total_s = known.first_batch_s + known.warm_up_factor * total_s
+        else:
+            total_s = self._slowed(total_s, start_s - self._warm_from_s)
         overhead_s = total_s * known.overhead_s / (known.overhead_s + work_s)
         return overhead_s, total_s - overhead_s
 
