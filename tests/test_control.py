@@ -87,8 +87,8 @@ def test_a_cap_that_nobody_told_of_is_lived_with(seed: int) -> None:
 
 def test_a_dead_band_spares_changes_of_the_plan() -> None:
     def changes(dead_band: float) -> int:
-        shares = [batch.keep_fraction for batch in overloaded(run(PlantSettings(noise=0.04), dead_band=dead_band))]
-        return sum(before != after for before, after in itertools.pairwise(shares))
+        plans = [batch.stats.plan_version for batch in overloaded(run(PlantSettings(noise=0.04), dead_band=dead_band))]
+        return sum(before != after for before, after in itertools.pairwise(plans))
 
     assert changes(0.1) < 0.5 * changes(0.0)
 

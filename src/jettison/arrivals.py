@@ -59,6 +59,8 @@ class Arrivals:
         """Rows that arrived later than this still wait, by the engine's clock."""
         self.observed = False
         """Whether the last batch told when its rows arrived, credibly."""
+        self.rising = False
+        """Whether the last batch had far more rows than the rate before it explains."""
         self.row_cap: int | None = None
         """Rows of a full batch while a cap leaves rows behind in the source, else `None`."""
 
@@ -95,6 +97,7 @@ class Arrivals:
             last = newest_s if capped else last
         before = self.rows_per_s
         self._count(stats, first, last, capped)
+        self.rising = before is not None and (self.rows_per_s or 0.0) > (1 + _CHANGE) * before
         if not capped and behind_s > _SLACK_S and before is not None and self.rows_per_s is not None and before > self.rows_per_s:
             # The last rows are missing: the source has paused, or it has left them behind for the first time.
             fullest = stats.seen / max(last - behind_s - (first or last), 1e-3)
@@ -181,6 +184,7 @@ class Arrivals:
             "rows_per_s": self.rows_per_s,
             "served_until_s": self.served_until_s,
             "observed": self.observed,
+            "rising": self.rising,
             "row_cap": self.row_cap,
         }
 
@@ -198,6 +202,7 @@ class Arrivals:
         arrivals.rows_per_s = optional(document["rows_per_s"], 0.0)
         arrivals.served_until_s = finite(document["served_until_s"])
         arrivals.observed = bool(document["observed"])
+        arrivals.rising = bool(document["rising"])
         cap = optional(document["row_cap"], 1)
         arrivals.row_cap = None if cap is None else int(cap)
         return arrivals

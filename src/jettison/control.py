@@ -28,7 +28,8 @@ _COLD = 3.0  # times that a process may be slower than it will be, after its fir
 _COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
 _CATCH_UP_S, _CATCH_UP = 120.0, 0.9  # for how long a process may catch up with what came while it was slow; load at which it does
 _IN_TIME = 2  # batches in time, one after the other, that end the start of a query
-_OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
+_OVERRUN, _RISING = 3.0, 1.3  # times the expected length, from which a running batch says that more rows come than thought
+_SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
 _GAP_S = 0.3  # a batch that starts later than this after the one before found the source empty
 _STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
 
@@ -63,11 +64,12 @@ class Controller:
         self._batches_shed = 0
         self._warm_from_s: float | None = None
         self._first_s = 0.0
+        self._first_rows = 0
         self._in_time = 0
         self._last: tuple[float, float] | None = None
         self._gaps: list[float] = []
         self._waiting: float | None = None
-        self._unplanned = False
+        self._ticking = False
         self._predicted_latency_s: float | None = None
 
     @property
@@ -128,7 +130,7 @@ class Controller:
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
         if self._warm_from_s is None:
-            self._warm_from_s, self._first_s = stats.committed_s, stats.duration_s
+            self._warm_from_s, self._first_s, self._first_rows = stats.committed_s, stats.duration_s, stats.seen
         if self._last is not None:
             due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
             self._gaps = [*self._gaps[-2:], stats.started_s - due_s]
@@ -138,20 +140,20 @@ class Controller:
         self._arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
         self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
-        self._unplanned = stats.plan_version is None and stats.seen > 0
         if waited_since_s is not None and self._model.ready:
             latency_s = stats.committed_s - waited_since_s
             self._in_time = self._in_time + 1 if latency_s <= self._outlook(self._costs()).limit_s else 0
         if self._shedding and (stats.kept < stats.seen or self._budget.keep_fraction >= 1.0):
             self._batches_shed += 1
         self._decide(stats.committed_s, reported=True)
-        if self._unplanned and self._shedding:
+        if stats.plan_version is None and stats.seen > 0 and self._shedding:
             cause = f"{self._budget.cause}; the last batch could not read its plan and kept everything"
             self._budget = replace(self._budget, cause=cause)
         return self._budget
 
     def forecast(self, now_s: float) -> Budget:
         """Budget for the next batch that has not started, when nothing new was reported since `step`."""
+        self._ticking = True
         if self._last is not None:
             self._decide(now_s, reported=False)
         return self._budget
@@ -167,7 +169,7 @@ class Controller:
             "provisional": self._provisional,
             "batches_shed": self._batches_shed,
             "warm_from_s": self._warm_from_s,
-            "first_s": self._first_s,
+            "first": [self._first_s, self._first_rows],
             "in_time": self._in_time,
             "last": None if self._last is None else list(self._last),
             "gaps": list(self._gaps),
@@ -189,8 +191,9 @@ class Controller:
             controller._shedding = bool(document["shedding"])
             controller._provisional = bool(document["provisional"])
             controller._batches_shed = int(finite(document["batches_shed"], 0))
-            controller._process_s = optional(document["warm_from_s"])
-            controller._first_s = finite(document["first_s"], 0.0)
+            controller._warm_from_s = optional(document["warm_from_s"])
+            first_s, first_rows = document["first"]
+            controller._first_s, controller._first_rows = finite(first_s, 0.0), int(finite(first_rows, 0))
             controller._in_time = int(finite(document["in_time"], 0))
             if document["last"] is not None:
                 started_s, committed_s = document["last"]
@@ -220,13 +223,14 @@ class Controller:
         if costs is None or rate is None:
             self._decide_by_time(now_s)
             return
-        ahead, rate, running_share = self._look_ahead(now_s, costs, rate)
+        ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
         outlook = self._outlook(costs, rate)
         shed = outlook.must_shed(ahead)
         if shed and self._in_time < _IN_TIME and self._hopeful(outlook, now_s) >= 1.0:
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
-            shed = False
             self._end_shedding()
+            self._catch_up(outlook, ahead)
+            return
         if not self._shedding and shed:
             self._shedding, self._provisional = True, not reported
         elif self._shedding and reported:
@@ -234,28 +238,38 @@ class Controller:
             self._provisional = False
             if not shed and outlook.sustainable >= LEAVE_AT and lasted:
                 self._end_shedding()
+        present = self._budget
         if self._shedding:
             self._shed(outlook, ahead, running_share)
         else:
             self._keep_all(outlook, ahead)
+        if early and self._ticking and self._budget.keep_fraction < present.keep_fraction:
+            # There is time to look again: should the batch that runs end soon, then less has come than is feared.
+            self._budget = present
 
-    def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> tuple[Ahead, float, float]:
-        """The next batch that has not started, the rate to expect, and the share that the batch before it runs under."""
+    def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> tuple[Ahead, float, float, bool]:
+        """The next batch that has not started.
+
+        With it go the rate to expect, the share that the batch before it runs under, and whether that one is far from
+        its end.
+        """
         assert self._last is not None
         interval_s = self.settings.trigger_interval_s
         start_s = max(self._last[1], self._last[0] + interval_s)
         ahead, served_s, waiting = self._batch_at(start_s, self._arrivals.served_until_s, self._waiting, rate)
         if now_s < start_s:
-            return ahead, rate, self._budget.keep_fraction
+            return ahead, rate, self._budget.keep_fraction, False
         budget = self._in_force(start_s)
         expected_s = ahead.duration_s(costs, budget.keep_fraction, budget.late_keep_fraction)
         elapsed_s = now_s - start_s
-        if elapsed_s > _OVERRUN * expected_s and max(self._gaps, default=0.0) < _GAP_S:
+        overrun = _RISING if self._arrivals.rising else _OVERRUN
+        if elapsed_s > overrun * expected_s and max(self._gaps, default=0.0) < _GAP_S:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             fixed_s = min(costs.fixed_s, expected_s / 2)
             rate *= (elapsed_s - fixed_s) / (expected_s - fixed_s)
+        early = elapsed_s < _SOON * expected_s - _TICK_S
         start_s += max(expected_s, 1.05 * elapsed_s, interval_s)
-        return self._batch_at(start_s, served_s, waiting, rate)[0], rate, budget.keep_fraction
+        return self._batch_at(start_s, served_s, waiting, rate)[0], rate, budget.keep_fraction, early
 
     def _batch_at(
         self, start_s: float, served_s: float, waiting: float | None, rate: float
@@ -299,7 +313,10 @@ class Controller:
         everything was cold, next to nothing where the same process has run queries before.
         """
         assert self._warm_from_s is not None
-        cold_s = min(_COLD_FOR * self._first_s, _COLD_S)
+        compiling_s = self._first_s
+        if self._model.ready:
+            compiling_s -= min(self._model.predict(self._first_rows, self._first_rows), compiling_s)
+        cold_s = min(_COLD_FOR * compiling_s, _COLD_S)
         age_s = (from_s + to_s) / 2 - self._warm_from_s
         return 1 + (_COLD - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
 
@@ -320,6 +337,20 @@ class Controller:
             self._shed(outlook, ahead, 1.0)
             cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
             self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.keep_fraction:.2f}")
+
+    def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
+        """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""
+        self._keep_all(outlook, ahead)
+        assert self._last is not None
+        assert self._warm_from_s is not None
+        start_s, bound_s = self._warm_from_s - self._first_s, self.settings.latency_bound_s
+        if not self._arrivals.observed or self._arrivals.served_until_s >= start_s - bound_s:
+            return
+        late, behind_s = self.settings.late_keep_fraction, self._arrivals.served_until_s + ahead.wait_s - start_s
+        # In steps of the bound, so that the age makes few plans; a little too high spares rows.
+        late_after_s = self._late_after_s(bound_s * math.ceil(max(behind_s, 0.0) / bound_s))
+        cause = f"{self._budget.cause}; rows that waited before the start are late already and are thinned"
+        self._budget = Budget(1.0, late, late_after_s, cause)
 
     def _keep_all(self, outlook: Outlook, ahead: Ahead) -> None:
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, 1.0, 1.0)

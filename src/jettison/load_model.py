@@ -21,8 +21,8 @@ _USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 0.8
 _EVEN = 0.5  # Jeffreys' prior of the fixed share of the work: no belief wins because many shapes amount to it
 _MEMORY = 0.985  # per batch: what batches said of the shapes fades over some seventy of them
 _TAIL = 4.0  # degrees of freedom of Student's t: one odd batch does not decide between shapes
-_NOISE = 0.15  # relative scatter of a batch's work that is taken for granted
-_DRIFT = 0.03  # of the level, per batch
+_NOISE, _LEAST_NOISE, _NOISE_GAIN = 0.15, 0.1, 0.1  # relative scatter of a batch's work: at first, at least, learning
+_DRIFT = 0.02  # of the level, per batch
 _YOUNG_DRIFT, _YOUNG_S = 0.4, 8.0  # the same in a young process, whose costs fall, and over what time that fades
 _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of it
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
@@ -81,7 +81,9 @@ class LoadModel:
         self._levels: Vector = np.zeros(len(_ROWS))
         self._evidence: Vector = np.zeros(len(_ROWS))
         self._last_surprise: Vector = np.zeros(len(_ROWS))
+        self._weights: Vector = np.ones(len(_ROWS)) / len(_ROWS)
         self._variance = math.inf
+        self._noise = _NOISE
         self._overhead_s = 0.0
         self._rows = 0.0
         self._first = True
@@ -125,7 +127,7 @@ class LoadModel:
         if first and not self.ready:
             return
         drift = _DRIFT + _YOUNG_DRIFT * math.exp(-age_s / _YOUNG_S)
-        self._learn(seen, min(kept, seen), work_s, _FIRST_NOISE if first else _NOISE, drift)
+        self._learn(seen, min(kept, seen), work_s, _FIRST_NOISE if first else self._noise, drift)
         overhead_s = duration_s - work_s
         if not first:
             gain = 1.0 if self.batches == 0 else _OVERHEAD_GAIN
@@ -160,6 +162,9 @@ class LoadModel:
         self._evidence -= (_TAIL + 1) / 2 * np.log1p((surprise / spread) ** 2 / _TAIL)
         self._evidence -= self._evidence.max()
         limit = _SURPRISE * spread
+        if noise == self._noise:
+            scatter = 1.25 * min(abs(float(self._weights @ surprise)), limit)  # mean deviation to standard deviation
+            self._noise = max(noise + _NOISE_GAIN * (scatter - noise), _LEAST_NOISE)
         confirmed = (np.abs(surprise) > limit / 2) & (surprise * self._last_surprise > 0)
         gain = variance / (variance + noise**2)
         self._levels = self._levels + np.where(confirmed, surprise, gain * np.clip(surprise, -limit, limit))
@@ -175,6 +180,7 @@ class LoadModel:
         logarithm = self._evidence - usual / 2 + _EVEN * np.log(fixed_share * (1 - fixed_share))
         weight = np.exp(logarithm - logarithm.max())
         weight /= weight.sum()
+        self._weights = weight
         per_row_s = weight * np.exp(self._levels)
         self.costs = Costs(
             self._overhead_s + float(weight @ fixed_s),
@@ -189,6 +195,7 @@ class LoadModel:
             "evidence": self._evidence.tolist(),
             "surprise": self._last_surprise.tolist(),
             "variance": self._variance if self.ready else 0.0,
+            "noise": self._noise,
             "overhead_s": self._overhead_s,
             "rows": self._rows,
             "first": self._first,
@@ -203,6 +210,7 @@ class LoadModel:
         model._evidence = _vector(document["evidence"], -1e6, 0.0)
         model._last_surprise = _vector(document["surprise"], -100.0, 100.0)
         model._variance = finite(document["variance"], 0.0, 1e3)
+        model._noise = finite(document["noise"], _LEAST_NOISE, 10.0)
         model._overhead_s = finite(document["overhead_s"], 0.0)
         model._rows = finite(document["rows"], 0.0)
         model._first = bool(document["first"])

@@ -10,11 +10,11 @@ from jettison.load_model import Costs
 
 WORTH = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
-_HELPS = 0.1  # of the latency, what dropping must be able to save at least
+_HELPS = 0.1  # of a batch's length, what dropping must be able to save at least
 _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are offered late
-_DECAY = 0.5  # of a batch's deviation from the target length, the part that the next one may still have
+_DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
 _SHORTEST = 0.5  # of the target length: a batch is never shortened further to save rows that waited too long
-_LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable keep fraction: how far one batch's may lie from it
+_LOWEST, _HIGHEST = 0.4, 1.05  # times the sustainable keep fraction: how far one batch's may lie from it
 LEAVE_AT = 1.03
 """Sustainable keep fraction from which the load is below capacity for certain."""
 
@@ -115,7 +115,7 @@ class Outlook:
         """Whether keeping all of the batch would break the bound, or leave the next one beyond rescue, and dropping helps."""
         all_s = ahead.duration_s(self.costs, 1.0, 1.0)
         least_s = self.costs.predict(ahead.rows, self.settings.min_keep_fraction * ahead.rows)
-        if all_s - least_s < _HELPS * (ahead.wait_s + all_s):
+        if all_s - least_s < _HELPS * all_s:
             return False
         sustainable = self.sustainable
         if sustainable >= LEAVE_AT:
