@@ -88,6 +88,11 @@ class Controller:
         return self._arrivals.rows_per_s
 
     @property
+    def served_until_s(self) -> float:
+        """Rows that arrived later than this still wait, as far as the last batch told."""
+        return self._arrivals.served_until_s
+
+    @property
     def offset_s(self) -> float:
         """By how much the arrival column is behind the clock, whatever is done."""
         return self._arrivals.offset_s
@@ -215,8 +220,8 @@ class Controller:
 
     def _outlook(self, costs: Costs | None, rate: float | None = None) -> Outlook:
         rate = (self._arrivals.rows_per_s or 0.0) if rate is None else rate
-        arrivals = self._arrivals
-        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, arrivals.cap_for_next(), arrivals.offset_s)
+        cap, offset_s = self._arrivals.cap_for_next(), self._arrivals.offset_s
+        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise)
 
     def _decide(self, now_s: float, *, reported: bool) -> None:
         costs, rate = self._costs(), self._arrivals.rows_per_s

@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 
 # The shapes: rows whose work equals the fixed part of a batch's work, and what part of a kept row's work seeing it is.
 _ROWS, _SEEN = (grid.ravel() for grid in np.meshgrid(10 ** np.arange(0.0, 8.1, 1 / 3), [0.02, 0.05, 0.1, 0.2, 0.4, 0.7]))
-_USUAL_SEEN, _SEEN_SPREAD = math.log(0.1), 1.0
+_USUAL_SEEN, _SEEN_SPREAD = math.log(0.1), 0.7
 _USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 0.8
 _EVEN = 0.5  # Jeffreys' prior of the fixed share of the work: no belief wins because many shapes amount to it
 _MEMORY = 0.985  # per batch: what batches said of the shapes fades over some seventy of them
@@ -96,6 +96,11 @@ class LoadModel:
     def ready(self) -> bool:
         """Whether anything but the first batch of a process has been learned from."""
         return self.batches > 0
+
+    @property
+    def noise(self) -> float:
+        """Relative scatter of the work of batches that differ in nothing."""
+        return self._noise
 
     @property
     def fixed_s(self) -> float:

@@ -11,10 +11,11 @@ from jettison.load_model import Costs
 WORTH = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
 _HELPS = 0.1  # of a batch's length, what dropping must be able to save at least
+_USUAL_NOISE = 0.15  # scatter that the headroom is meant for; what is beyond it needs more of the bound
 _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are offered late
 _DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
 _SHORTEST = 0.5  # of the target length: a batch is never shortened further to save rows that waited too long
-_LOWEST, _HIGHEST = 0.4, 1.05  # times the sustainable keep fraction: how far one batch's may lie from it
+_LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable keep fraction: how far one batch's may lie from it
 LEAVE_AT = 1.03
 """Sustainable keep fraction from which the load is below capacity for certain."""
 
@@ -49,6 +50,8 @@ class Outlook:
         Most rows that a batch can hold.
     offset_s
         Age of a batch's newest rows that shedding cannot change.
+    noise
+        Relative scatter of batches' lengths.
     """
 
     settings: ControlSettings
@@ -56,6 +59,7 @@ class Outlook:
     rate: float
     cap: float = math.inf
     offset_s: float = 0.0
+    noise: float = 0.0
 
     @property
     def least_latency_s(self) -> float:
@@ -74,7 +78,7 @@ class Outlook:
         To drop nearly everything for a little less latency is a bad bargain. Slow delivery takes its part of the bound,
         a small one: what looks like a very slow one is another clock.
         """
-        goal_s = self.settings.headroom * self.bound_s
+        goal_s = self.settings.headroom * self.bound_s * (1 - min(max(self.noise - _USUAL_NOISE, 0.0), 0.5))
         least_s = self.least_latency_s
         return max(goal_s, WORTH * least_s) if least_s < math.inf else goal_s
 
