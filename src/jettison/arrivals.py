@@ -51,6 +51,7 @@ class Arrivals:
         self._given_cap = row_cap
         self._started_s: float | None = None
         self._seen = 0
+        self._newest_s: float | None = None
         self._advanced: tuple[float, float] | None = None
         self._ages_s: list[float] = []
         self._distrust = 0
@@ -76,7 +77,7 @@ class Arrivals:
 
     def begin(self) -> None:
         """A process starts: when its first batch's rows arrived is not known from what came before."""
-        self._started_s = self._advanced = None
+        self._started_s = self._newest_s = self._advanced = None
 
     def observe(self, stats: Stats) -> None:
         """Learn from one finished batch."""
@@ -96,6 +97,9 @@ class Arrivals:
             first = oldest_s if passed_over or capped or first is None else first
             last = newest_s if capped else last
         before = self.rows_per_s
+        if first is not None and newest_s is not None and self._newest_s is not None and self._started_s is not None:
+            first = min(first, last - (newest_s - self._newest_s))  # rows of a file arrived over longer than a batch
+        self._newest_s = newest_s
         self._count(stats, first, last, capped)
         self.rising = before is not None and (self.rows_per_s or 0.0) > (1 + _CHANGE) * before
         if not capped and behind_s > _SLACK_S and before is not None and self.rows_per_s is not None and before > self.rows_per_s:
@@ -178,6 +182,7 @@ class Arrivals:
         return {
             "started_s": self._started_s,
             "seen": self._seen,
+            "newest_s": self._newest_s,
             "advanced": None if self._advanced is None else list(self._advanced),
             "ages_s": list(self._ages_s),
             "distrust": self._distrust,
@@ -194,6 +199,7 @@ class Arrivals:
         arrivals = cls(row_cap)
         arrivals._started_s = optional(document["started_s"])
         arrivals._seen = int(finite(document["seen"], 0))
+        arrivals._newest_s = optional(document["newest_s"])
         if document["advanced"] is not None:
             at_s, newest_s = document["advanced"]
             arrivals._advanced = finite(at_s), finite(newest_s)

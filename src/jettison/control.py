@@ -30,7 +30,7 @@ _CATCH_UP_S, _CATCH_UP = 120.0, 0.9  # for how long a process may catch up with 
 _IN_TIME = 2  # batches in time, one after the other, that end the start of a query
 _OVERRUN, _RISING = 3.0, 1.3  # times the expected length, from which a running batch says that more rows come than thought
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
-_GAP_S = 0.3  # a batch that starts later than this after the one before found the source empty
+_GAP_S, _GAPS = 0.3, 32  # a batch that starts later than this found the source empty; batches for which that is remembered
 _STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
 
 
@@ -128,6 +128,8 @@ class Controller:
         """Budget while nothing arrives: keep everything."""
         self._arrivals.idle(now_s)
         self._end_shedding()
+        if self._last is not None:
+            self._gaps = [*self._gaps[1 - _GAPS :], now_s - self._last[1]]
         self._last, self._predicted_latency_s, self._waiting = None, None, None
         self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), "no rows arrive: keep all")
         return self._budget
@@ -138,7 +140,7 @@ class Controller:
             self._warm_from_s, self._first_s, self._first_rows = stats.committed_s, stats.duration_s, stats.seen
         if self._last is not None:
             due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
-            self._gaps = [*self._gaps[-2:], stats.started_s - due_s]
+            self._gaps = [*self._gaps[1 - _GAPS :], stats.started_s - due_s]
         waited_since_s = self._arrivals.served_until_s if self._last is not None else None
         age_s = stats.committed_s - self._warm_from_s
         self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, age_s)
@@ -230,7 +232,10 @@ class Controller:
             return
         ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
         outlook = self._outlook(costs, rate)
-        shed = outlook.must_shed(ahead)
+        # In doubt whether it is rows that take the time, they are kept: batches that grow will tell.
+        shed = outlook.must_shed(ahead) and (
+            not self._model.ready or replace(outlook, costs=self._model.costs_if_fixed).must_shed(ahead)
+        )
         if shed and self._in_time < _IN_TIME and self._hopeful(outlook, now_s) >= 1.0:
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             self._end_shedding()
@@ -248,7 +253,7 @@ class Controller:
             self._shed(outlook, ahead, running_share)
         else:
             self._keep_all(outlook, ahead)
-        if early and self._ticking and self._budget.keep_fraction < present.keep_fraction:
+        if early and self._ticking and self._arrivals.rising and present.keep_fraction >= 1.0:
             # There is time to look again: should the batch that runs end soon, then less has come than is feared.
             self._budget = present
 
@@ -267,12 +272,15 @@ class Controller:
         budget = self._in_force(start_s)
         expected_s = ahead.duration_s(costs, budget.keep_fraction, budget.late_keep_fraction)
         elapsed_s = now_s - start_s
-        overrun = _RISING if self._arrivals.rising else _OVERRUN
-        if elapsed_s > overrun * expected_s and max(self._gaps, default=0.0) < _GAP_S:
+        early = elapsed_s < _SOON * expected_s - _TICK_S
+        if max(self._gaps, default=0.0) > _GAP_S:
+            elapsed_s = 0.0  # the source is empty now and then: past its time a batch has rather ended than grown
+        rising = self._arrivals.rising
+        if elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             fixed_s = min(costs.fixed_s, expected_s / 2)
-            rate *= (elapsed_s - fixed_s) / (expected_s - fixed_s)
-        early = elapsed_s < _SOON * expected_s - _TICK_S
+            more = (elapsed_s - fixed_s) / (expected_s - fixed_s)
+            rate *= more if rising else math.sqrt(more)
         start_s += max(expected_s, 1.05 * elapsed_s, interval_s)
         return self._batch_at(start_s, served_s, waiting, rate)[0], rate, budget.keep_fraction, early
 
@@ -339,7 +347,7 @@ class Controller:
         ahead = Ahead(1.05 * elapsed_s, 1.05 * elapsed_s - late, late)
         if outlook.must_shed(ahead):
             self._shedding = self._provisional = True
-            self._shed(outlook, ahead, 1.0)
+            self._shed(outlook, ahead, 0.0)
             cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
             self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.keep_fraction:.2f}")
 

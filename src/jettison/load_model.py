@@ -19,7 +19,7 @@ _ROWS, _SEEN = (grid.ravel() for grid in np.meshgrid(10 ** np.arange(0.0, 8.1, 1
 _USUAL_SEEN, _SEEN_SPREAD = math.log(0.1), 0.7
 _USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 0.8
 _EVEN = 0.5  # Jeffreys' prior of the fixed share of the work: no belief wins because many shapes amount to it
-_MEMORY = 0.985  # per batch: what batches said of the shapes fades over some seventy of them
+_MEMORY, _LEAST_EVIDENCE = 0.97, -20.0  # what is left of old evidence after a batch that tells something new; its limit
 _TAIL = 4.0  # degrees of freedom of Student's t: one odd batch does not decide between shapes
 _NOISE, _LEAST_NOISE, _NOISE_GAIN = 0.15, 0.1, 0.1  # relative scatter of a batch's work: at first, at least, learning
 _DRIFT = 0.02  # of the level, per batch
@@ -27,6 +27,7 @@ _YOUNG_DRIFT, _YOUNG_S = 0.4, 8.0  # the same in a young process, whose costs fa
 _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of it
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
 _OVERHEAD_GAIN = 0.3
+_DOUBT = 0.8  # share of the weight of all shapes that has less fixed cost than the one that doubt picks
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class LoadModel:
         """Batches learned from."""
         self.costs = Costs(0.0, 0.0, 0.0)
         """What a batch costs at present."""
+        self.costs_if_fixed = self.costs
+        """The same with as much of it fixed as is not unlikely."""
 
     @property
     def ready(self) -> bool:
@@ -161,14 +164,19 @@ class LoadModel:
             self._levels, self._variance = level, noise**2
             return
         variance = self._variance + drift**2
-        spread = math.sqrt(variance + noise**2)
         surprise = level - self._levels
-        self._evidence *= _MEMORY
-        self._evidence -= (_TAIL + 1) / 2 * np.log1p((surprise / spread) ** 2 / _TAIL)
-        self._evidence -= self._evidence.max()
+        # The costs of a young process fall; a rise is as surprising as it is later.
+        steady = math.sqrt(self._variance + _DRIFT**2 + noise**2)
+        spread = np.where(surprise < 0, math.sqrt(variance + noise**2), steady)
+        support = -(_TAIL + 1) / 2 * np.log1p((surprise / spread) ** 2 / _TAIL)
+        # Alike batches tell nothing of the shapes, and nothing that was told is forgotten for them.
+        told = min(float(np.sqrt(self._weights @ (support - self._weights @ support) ** 2)), 1.0)
+        evidence = self._evidence * (1 - told * (1 - _MEMORY)) + support
+        self._evidence = np.maximum(evidence - evidence.max(), _LEAST_EVIDENCE)
         limit = _SURPRISE * spread
         if noise == self._noise:
-            scatter = 1.25 * min(abs(float(self._weights @ surprise)), limit)  # mean deviation to standard deviation
+            # 1.25 turns a mean deviation into a standard deviation.
+            scatter = 1.25 * min(abs(float(self._weights @ surprise)), _SURPRISE * steady)
             self._noise = max(noise + _NOISE_GAIN * (scatter - noise), _LEAST_NOISE)
         confirmed = (np.abs(surprise) > limit / 2) & (surprise * self._last_surprise > 0)
         gain = variance / (variance + noise**2)
@@ -191,6 +199,12 @@ class LoadModel:
             self._overhead_s + float(weight @ fixed_s),
             float(per_row_s @ _SEEN),
             float(per_row_s @ (1 - _SEEN)),
+        )
+        order = np.argsort(fixed_s)
+        one = order[int(np.searchsorted(np.cumsum(weight[order]), _DOUBT))]
+        row_s = math.exp(self._levels[one])
+        self.costs_if_fixed = Costs(
+            self._overhead_s + float(fixed_s[one]), row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one])
         )
 
     def to_dict(self) -> dict[str, Any]:

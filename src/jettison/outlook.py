@@ -10,6 +10,7 @@ from jettison.load_model import Costs
 
 WORTH = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
+_ENTER = 0.9  # of the bound: a latency foreseen past this is taken for one that breaks it
 _HELPS = 0.1  # of a batch's length, what dropping must be able to save at least
 _USUAL_NOISE = 0.15  # scatter that the headroom is meant for; what is beyond it needs more of the bound
 _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are offered late
@@ -125,7 +126,8 @@ class Outlook:
         if sustainable >= LEAVE_AT:
             # Below capacity the next batches catch up by themselves: only the bound itself counts.
             return ahead.wait_s + all_s > self.limit_s
-        return ahead.wait_s + all_s > self.goal_s or not self._can_wait(all_s, sustainable)
+        enough_s = max(_ENTER * self.bound_s, self.goal_s)
+        return ahead.wait_s + all_s > enough_s or not self._can_wait(all_s, sustainable)
 
     def _can_wait(self, all_s: float, sustainable: float) -> bool:
         """Whether rows may be delayed now: the next batch can still be saved by keeping half the sustainable share."""

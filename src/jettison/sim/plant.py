@@ -88,6 +88,8 @@ class PlantSettings:
         Whether statistics tell when rows arrived.
     stamp
         What the arrival column says of a row that arrived at a time.
+    wild_share
+        Share of the rows whose stamp is 0, that is 1970.
     cost_factor
         By what all costs are multiplied at a time.
     seed
@@ -116,6 +118,7 @@ class PlantSettings:
     delivery_s: float = 0.0
     observes_arrivals: bool = True
     stamp: Callable[[float], float] = field(default=lambda arrival_s: arrival_s)
+    wild_share: float = 0.0
     cost_factor: Callable[[float], float] = field(default=lambda _now_s: 1.0)
     seed: int = 0
 
@@ -237,8 +240,12 @@ class Plant:
         known, wait_s = self.settings, start_s - previous_s
         taken = self._take()
         version, setting = channel.in_force(start_s)
-        stamped = [(known.stamp(arrival_s), rows) for arrival_s, rows in taken]
+        stamped = [(known.stamp(arrival_s), rows * (1 - known.wild_share)) for arrival_s, rows in taken]
         shares = _shares(setting, stamped, start_s, wait_s)
+        if known.wild_share > 0:
+            wild = _shares(setting, [(0.0, 1.0)], start_s, wait_s)[0]
+            shares = [share + known.wild_share * (wild - share) for share in shares]
+            stamped.append((0.0, known.wild_share * sum(rows for _, rows in taken)))
         ages = tuple((arrival, rows * share) for (arrival, rows), share in zip(taken, shares, strict=True))
         seen, kept = sum(rows for _, rows in taken), sum(rows for _, rows in ages)
         overhead_s, work_s = self._durations(start_s, seen, kept)
