@@ -39,7 +39,10 @@ class ScriptedController:
         self.keep = 1.0
         return self._budget("no rows arrive")
 
-    def planned(self, version):
+    def forecast(self, now_s):
+        return self._budget("on the clock")
+
+    def planned(self, version, from_s):
         self.versions.append(version)
 
     def to_dict(self):
@@ -60,24 +63,31 @@ class FakePublisher:
 
     def __init__(self, lease_s=3600.0):
         self.lease_s = lease_s
-        self.plans = []
+        self.plans, self.schedules = [], []
         self.error: Exception | None = None
         self.refuses = lambda plan: False
         self.before_publish = lambda plan: None
         self._changed = threading.Condition()
 
-    def publish(self, plan):
+    def publish(self, schedule):
         if self.error is not None:
             raise self.error
-        if self.refuses(plan):
+        if self.refuses(schedule.newest):
             raise ValueError("this plan is refused")
-        self.before_publish(plan)
+        self.before_publish(schedule.newest)
         with self._changed:
-            self.plans.append(plan)
+            self.plans.append(schedule.newest)
+            self.schedules.append(schedule)
             self._changed.notify_all()
 
     def published(self):
-        return self.plans[-1] if self.plans else None
+        return self.schedules[-1] if self.schedules else None
+
+    def has_room_beside(self, schedule):
+        return True
+
+    def lease_ended_us(self):
+        return None
 
     def wait_for(self, count):
         with self._changed:
@@ -91,9 +101,9 @@ class FilePublisher(FakePublisher):
         super().__init__()
         self.folder, self.size = folder, size
 
-    def publish(self, plan):
-        self.folder.replace("plan", plan_file.encode(plan, valid_until_us=10**16, size=self.size))
-        super().publish(plan)
+    def publish(self, schedule):
+        self.folder.replace("plan", plan_file.encode(schedule, valid_until_us=10**16, size=self.size))
+        super().publish(schedule)
 
     def published(self):
         content = self.folder.read("plan")

@@ -13,9 +13,12 @@ from jettison import plan_file
 from jettison.errors import DamagedPlan, PlanTooLarge
 from jettison.plan import DropPlan
 from jettison.plan_file import decode, encode
+from jettison.schedule import Entry, Schedule
 from jettison.settings import RandomDrop
 
-PLAN = DropPlan(7, {"rides": RandomDrop(0.25, 0.05, 3.0)}, "4 times more rows arrive than can be processed")
+PLAN = Schedule.of(
+    DropPlan(7, {"rides": RandomDrop(0.25, 0.05, 3.0)}, "4 times more rows arrive than can be processed")
+)
 any_text = st.text(st.characters(exclude_categories=()), max_size=20)
 plans = st.builds(
     DropPlan,
@@ -35,22 +38,22 @@ def harmless(content: bytes) -> bool:
 
 @given(plans, st.integers(min_value=0, max_value=2**62))
 def test_any_plan_fills_the_file_exactly_and_comes_back_equal(plan, valid_until_us):
-    content = encode(plan, valid_until_us=valid_until_us, size=8192)
+    schedule = Schedule.of(plan)
+    content = encode(schedule, valid_until_us=valid_until_us, size=8192)
     assert len(content) == 8192
     assert content.isascii()
-    assert decode(content) == plan
+    assert decode(content) == schedule
 
 
 def test_the_usual_size_is_the_default():
     assert len(encode(PLAN, valid_until_us=0)) == plan_file.DEFAULT_SIZE
 
 
-def test_checksum_lease_and_version_lie_where_the_query_reads_them():
+def test_checksum_and_lease_lie_where_the_query_reads_them():
     content = encode(PLAN, valid_until_us=1_700_000_000_123_456, size=512).rstrip(b" ")
     assert int(content[plan_file.CHECKSUM]) == zlib.crc32(content[plan_file.CHECKED_START :])
     assert int(content[plan_file.VALID_UNTIL_US]) == 1_700_000_000_123_456
-    assert int(content[plan_file.VERSION]) == 7
-    assert json.loads(content[plan_file.BODY_START :])["points"].keys() == {"rides"}
+    assert json.loads(content[plan_file.BODY_START :])["plans"][0]["points"].keys() == {"rides"}
 
 
 def test_a_plan_may_fill_the_file_to_the_last_byte_but_not_beyond():
@@ -104,3 +107,15 @@ def test_other_bytes_are_damaged_and_nothing_worse(content):
 def test_a_fitting_checksum_alone_does_not_make_a_plan(body):
     with pytest.raises(DamagedPlan):
         decode(f"{zlib.crc32(body):010d} ".encode() + body)
+
+
+def test_plans_come_back_with_the_times_from_which_they_count_and_only_the_newest_with_its_cause():
+    older, newer = DropPlan(1, {"rides": RandomDrop(0.5)}, "why"), DropPlan(2, cause="why not")
+    schedule = Schedule((Entry(5, older), Entry(9, newer)), doubtful_until_us=77)
+    found = decode(encode(schedule, valid_until_us=0, size=4096))
+    assert [(entry.from_us, entry.plan.version, entry.plan.cause) for entry in found.entries] == [
+        (5, 1, ""),
+        (9, 2, "why not"),
+    ]
+    assert found.entries[0].plan.same_settings(older)
+    assert found.doubtful_until_us == 77

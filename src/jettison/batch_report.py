@@ -33,5 +33,7 @@ class BatchReport:
     newest_arrival_s: float | None = None
     recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
+    work_s: float | None = None
+    waiting_rows: int | None = None
     sampled: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     groups: Mapping[str, KeptGroups] = field(default_factory=dict)

@@ -1,124 +1,54 @@
-"""When to shed and how much: the controller that keeps row latency under its bound.
+"""When to shed and how much: the controller that keeps row latency under its bound, and does no harm.
 
-Pure: it knows neither the clock nor the policy nor the engine. After every micro-batch it gets `Stats` and answers
-with a `Budget`. `docs/controller.md` has the states, the formulas and the measured behaviour.
+Pure: it knows neither the clock nor the policy nor the engine. It learns from each finished micro-batch (`step`), and
+while a batch runs it is asked a few times a second what the next one may keep (`forecast`). `docs/controller.md` has the
+states, the formulas and the measured behaviour.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from jettison.actuation import PlanHistory
+from jettison.actuation import PlanHistory, budget_from_list, budget_to_list, finite
+from jettison.arrivals import Arrivals, optional
+from jettison.control_settings import ControlSettings, row_cap
 from jettison.errors import InvalidSetting, explain
-from jettison.load_model import Arrivals, LoadModel
+from jettison.load_model import Costs, LoadModel
+from jettison.outlook import LEAVE_AT, Ahead, Outlook
 from jettison.stats import Budget, Stats
 
-_DECAY = 0.5  # of a batch's deviation from the target length, the part that the next one may still have
-_SHORTEST = 0.5  # of the target length: a batch is never shortened further to save rows that waited too long
+__all__ = ["ControlSettings", "Controller", "row_cap"]
+
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets the dead band's smallest cut through
-_LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable keep fraction: how far one batch's may lie from it
-_LEAVE_AT = 1.03  # sustainable keep fraction from which shedding ends
-
-
-@dataclass(frozen=True, slots=True)
-class ControlSettings:
-    """What the controller is asked to hold, and how eagerly.
-
-    Parameters
-    ----------
-    latency_bound_s
-        Highest row latency: commit of the micro-batch minus arrival of the row.
-    headroom
-        Share of the bound that is aimed at, in (0, 1]; the rest absorbs noise.
-    min_keep_fraction
-        Least share of fresh rows to keep, however high the load.
-    late_keep_fraction
-        Share to keep, while shedding, of rows already older than the bound when their batch starts: they miss it
-        whatever happens, but losing all of them would leave a hole in the answers.
-    trigger_interval_s
-        Interval of the trigger; 0 when a batch starts as soon as the one before it has committed.
-    row_cap
-        Most rows that the source hands to one batch, where it has such a cap; see `row_cap`.
-    min_shed_batches
-        Batches that shedding lasts at least.
-    dead_band
-        Relative change of the keep fraction below which the present one stays.
-
-    Examples
-    --------
-    >>> ControlSettings(latency_bound_s=3.0, headroom=1.5)
-    Traceback (most recent call last):
-    ...
-    jettison.errors.InvalidSetting: `headroom` must lie in (0, 1], got 1.5. Hint: 0.8 leaves 20 % for noise.
-    """
-
-    latency_bound_s: float
-    headroom: float = 0.8
-    min_keep_fraction: float = 0.01
-    late_keep_fraction: float = 0.05
-    trigger_interval_s: float = 0.0
-    row_cap: int | None = None
-    min_shed_batches: int = 2
-    dead_band: float = 0.1
-
-    def __post_init__(self) -> None:
-        bound = self.latency_bound_s
-        _require(math.isfinite(bound) and bound > 0, "`latency_bound_s` must be positive", bound, "give seconds")
-        hint = "0.8 leaves 20 % for noise"
-        _require(0 < self.headroom <= 1, "`headroom` must lie in (0, 1]", self.headroom, hint)
-        for name in ("min_keep_fraction", "late_keep_fraction"):
-            value = getattr(self, name)
-            hint = "pass the share kept, not the share dropped"
-            _require(0 <= value <= 1, f"`{name}` must lie in [0, 1]", value, hint)
-        interval = self.trigger_interval_s
-        _require(
-            0 <= interval < bound,
-            "`trigger_interval_s` must be shorter than the latency bound",
-            interval,
-            "rows wait up to one interval before their batch even starts",
-        )
-        cap, shortest = self.row_cap, self.min_shed_batches
-        _require(cap is None or cap > 0, "`row_cap` must be positive", cap, "None for no cap")
-        _require(shortest >= 0, "`min_shed_batches` must not be negative", shortest, "2 is usual")
-        _require(0 <= self.dead_band < 1, "`dead_band` must lie in [0, 1)", self.dead_band, "0.1 is 10 %")
-
-
-def row_cap(peak_rows_per_s: float, latency_bound_s: float) -> int:
-    """Rows per batch that let rates up to `peak_rows_per_s` be shed while anything beyond waits in the source.
-
-    As many as arrive at that rate within half the bound, the longest a batch may last. A smaller cap would delay
-    rows that could have been dropped; a larger one lets a backlog at the start make the first batch too long. Give it to
-    the source (`maxOffsetsPerTrigger`) and, so that it knows why batches end where they do, to the controller
-    (`Shedder(..., control={"row_cap": cap})`).
-
-    >>> row_cap(100_000, 3.0)
-    150000
-    """
-    return max(1, math.ceil(peak_rows_per_s * latency_bound_s / 2))
-
-
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """The batch that will run under the budget being made."""
-
-    wait_s: float
-    fresh: float
-    late: float
-
-    @property
-    def rows(self) -> float:
-        return self.fresh + self.late
+_FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
+_COLD = 3.0  # times that a process may be slower than it will be, after its first batch
+_COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
+_CATCH_UP_S, _CATCH_UP = (
+    120.0,
+    0.9,
+)  # for how long a process may catch up with what came while it was slow; load at which it does
+_IN_TIME = 2  # batches in time, one after the other, that end the start of a query
+_OVERRUN, _RISING = (
+    3.0,
+    1.3,
+)  # times the expected length, from which a running batch says that more rows come than thought
+_SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
+_GAP_S, _GAPS = (
+    0.3,
+    32,
+)  # a batch that starts later than this found the source empty; batches for which that is remembered
+_STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
 
 
 class Controller:
     """Keep every row while the latency bound allows it, else the largest steady share that holds the bound.
 
-    Call `initial` when the query starts, `step` after every micro-batch, `planned` when a budget has become a plan,
-    and `idle` when nothing arrives. The keep fraction always lies between `min_keep_fraction` and 1; when the
-    arrival rate falls below capacity, the budget is 1 again within three batches, or one more where plans act late.
+    Rows are dropped only if keeping them would break the bound *and* dropping helps. Call `initial` when the query
+    starts, `step` after every micro-batch, `forecast` while one runs, `planned` when a budget has become a plan, and
+    `idle` when nothing arrives. The keep fraction always lies between `min_keep_fraction` and 1.
 
     Examples
     --------
@@ -126,7 +56,7 @@ class Controller:
     >>> controller.initial().keep_fraction
     1.0
     >>> from jettison.stats import PointStats
-    >>> for n in range(4):
+    >>> for n in range(8):
     ...     budget = controller.step(Stats(n, 2.0 * n, 1.9, {"rides": PointStats(600_000, 600_000)}))
     >>> budget.keep_fraction < 1, controller.shedding
     (True, True)
@@ -137,10 +67,18 @@ class Controller:
         self._model = LoadModel()
         self._arrivals = Arrivals(settings.row_cap)
         self._plans = PlanHistory()
-        self._budget = self._with_cause(1.0, settings.late_keep_fraction, "start: no batch has been measured yet")
+        self._budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
         self._shedding = False
+        self._provisional = False
         self._batches_shed = 0
-        self._last_batch = -1
+        self._warm_from_s: float | None = None
+        self._first_s = 0.0
+        self._first_rows = 0
+        self._in_time = 0
+        self._last: tuple[float, float] | None = None
+        self._gaps: list[float] = []
+        self._waiting: float | None = None
+        self._ticking = False
         self._predicted_latency_s: float | None = None
 
     @property
@@ -155,13 +93,18 @@ class Controller:
 
     @property
     def rows_per_s(self) -> float | None:
-        """Arrival rate as last estimated; `None` before the second batch, unless arrivals are observed."""
+        """Arrival rate as last estimated; `None` before there is an estimate."""
         return self._arrivals.rows_per_s
 
     @property
-    def actuation_lag(self) -> int:
-        """Batches from the one whose statistics made a plan to the first that runs under it."""
-        return self._plans.lag
+    def served_until_s(self) -> float:
+        """Rows that arrived later than this still wait, as far as the last batch told."""
+        return self._arrivals.served_until_s
+
+    @property
+    def offset_s(self) -> float:
+        """By how much the arrival column is behind the clock, whatever is done."""
+        return self._arrivals.offset_s
 
     @property
     def predicted_latency_s(self) -> float | None:
@@ -169,60 +112,84 @@ class Controller:
         return self._predicted_latency_s
 
     def initial(self) -> Budget:
-        """Budget for the first batch of a query: all fresh rows, but few of those that are late already.
+        """Budget for the first batch of a process: everything, or after a restart the share that held before.
 
-        The first batch may start on a backlog of any size. Its late rows miss the bound whatever happens, so thinning
-        them costs no timely answer; it does keep the first batch short. After a restart the last keep fraction holds.
+        The first batch of a query may start on a backlog of any size, but whether its rows are late is not known before
+        its clock is: late rows are thinned only by a query that has run before.
         """
+        known = self._model.ready
         self._model.expect_warm_up()
+        self._arrivals.begin()
+        self._warm_from_s, self._last, self._in_time, self._gaps, self._waiting = None, None, 0, [], None
         keep = self._budget.keep_fraction
-        late = min(keep, self.settings.late_keep_fraction)
+        late = min(keep, self.settings.late_keep_fraction) if known else keep
         cause = "start: no batch has been measured yet"
         if late < keep:
             cause = "start: rows that are already late are thinned until a batch has been measured"
-        self._budget = self._with_cause(keep, late, cause)
-        return self._budget
-
-    def forecast(self, now_s: float) -> Budget:
-        """Budget for the next batch, `now_s` being the present time."""
+        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
         return self._budget
 
     def planned(self, version: int, from_s: float = 0.0) -> None:
-        """Note that plan `version` carries the last budget; calling it again for a known version changes nothing."""
-        self._plans.add(version, self._last_batch)
+        """Note that plan `version` carries the last budget from `from_s` on; a known version changes nothing."""
+        self._plans.add(version, from_s, self._budget)
 
     def idle(self, now_s: float) -> Budget:
         """Budget while nothing arrives: keep everything."""
         self._arrivals.idle(now_s)
         self._end_shedding()
-        self._predicted_latency_s = None
-        self._budget = self._with_cause(1.0, 1.0, "no rows arrive: keep all")
+        if self._last is not None:
+            self._gaps = [*self._gaps[1 - _GAPS :], now_s - self._last[1]]
+        self._last, self._predicted_latency_s, self._waiting = None, None, None
+        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), "no rows arrive: keep all")
         return self._budget
 
     def step(self, stats: Stats) -> Budget:
-        """Budget for the batches to come, from the batch that has just committed."""
-        self._plans.observe(stats)
-        self._model.observe(stats.seen, stats.kept, stats.duration_s)
+        """Learn from a batch that has committed; the budget for the next batch that has not started."""
+        if self._warm_from_s is None:
+            self._warm_from_s, self._first_s, self._first_rows = stats.committed_s, stats.duration_s, stats.seen
+        if self._last is not None:
+            due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
+            self._gaps = [*self._gaps[1 - _GAPS :], stats.started_s - due_s]
+        waited_since_s = self._arrivals.served_until_s if self._last is not None else None
+        age_s = stats.committed_s - self._warm_from_s
+        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, age_s)
         self._arrivals.observe(stats)
-        self._last_batch = stats.batch_id
-        if self._model.ready and self._arrivals.rows_per_s is not None:
-            self._budget = self._decide(self._look_ahead(stats), self._arrivals.rows_per_s)
-        if stats.plan_version is None and self._shedding:
+        self._last = stats.started_s, stats.committed_s
+        self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
+        if waited_since_s is not None and self._model.ready:
+            latency_s = stats.committed_s - waited_since_s
+            self._in_time = self._in_time + 1 if latency_s <= self._outlook(self._costs()).limit_s else 0
+        if self._shedding and (stats.kept < stats.seen or self._budget.keep_fraction >= 1.0):
+            self._batches_shed += 1
+        self._decide(stats.committed_s, reported=True)
+        if stats.plan_version is None and stats.seen > 0 and self._shedding:
             cause = f"{self._budget.cause}; the last batch could not read its plan and kept everything"
             self._budget = replace(self._budget, cause=cause)
         return self._budget
 
+    def forecast(self, now_s: float) -> Budget:
+        """Budget for the next batch that has not started, when nothing new was reported since `step`."""
+        self._ticking = True
+        if self._last is not None:
+            self._decide(now_s, reported=False)
+        return self._budget
+
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON; `from_dict` restores a controller that answers alike."""
-        budget = self._budget
         return {
             "model": self._model.to_dict(),
             "arrivals": self._arrivals.to_dict(),
             "plans": self._plans.to_dict(),
-            "budget": [budget.keep_fraction, budget.late_keep_fraction, budget.cause],
+            "budget": budget_to_list(self._budget),
             "shedding": self._shedding,
+            "provisional": self._provisional,
             "batches_shed": self._batches_shed,
-            "last_batch": self._last_batch,
+            "warm_from_s": self._warm_from_s,
+            "first": [self._first_s, self._first_rows],
+            "in_time": self._in_time,
+            "last": None if self._last is None else list(self._last),
+            "gaps": list(self._gaps),
+            "waiting": self._waiting,
             "predicted_latency_s": self._predicted_latency_s,
         }
 
@@ -234,168 +201,236 @@ class Controller:
             controller._model = LoadModel.from_dict(document["model"])
             controller._arrivals = Arrivals.from_dict(document["arrivals"], settings.row_cap)
             controller._plans = PlanHistory.from_dict(document["plans"])
-            keep, late, cause = document["budget"]
-            keep = min(max(float(keep), settings.min_keep_fraction), 1.0)
-            controller._budget = controller._with_cause(keep, float(late), str(cause))
+            budget = budget_from_list(document["budget"])
+            keep = max(budget.keep_fraction, settings.min_keep_fraction)
+            controller._budget = replace(
+                budget, keep_fraction=keep, late_keep_fraction=min(budget.late_keep_fraction, keep)
+            )
             controller._shedding = bool(document["shedding"])
-            controller._batches_shed = int(document["batches_shed"])
-            controller._last_batch = int(document["last_batch"])
-            controller._predicted_latency_s = document["predicted_latency_s"]
-        except (KeyError, TypeError, ValueError) as error:
+            controller._provisional = bool(document["provisional"])
+            controller._batches_shed = int(finite(document["batches_shed"], 0))
+            controller._warm_from_s = optional(document["warm_from_s"])
+            first_s, first_rows = document["first"]
+            controller._first_s, controller._first_rows = finite(first_s, 0.0), int(finite(first_rows, 0))
+            controller._in_time = int(finite(document["in_time"], 0))
+            if document["last"] is not None:
+                started_s, committed_s = document["last"]
+                controller._last = finite(started_s), finite(committed_s)
+            controller._gaps = [finite(gap_s) for gap_s in document["gaps"]]
+            controller._waiting = optional(document["waiting"], 0.0)
+            controller._predicted_latency_s = optional(document["predicted_latency_s"])
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             hint = "start with a new Controller; it learns the load again within a few batches"
             raise InvalidSetting(explain("state of a controller", f"{error!r}", hint=hint)) from error
         return controller
 
-    def _look_ahead(self, stats: Stats) -> _Ahead:
-        """Foresee the batch that the next plan reaches; those before it run under the present one.
+    def _costs(self) -> Costs | None:
+        """What batches cost: measured, or before that as the hint says."""
+        if self._model.ready:
+            return self._model.costs
+        hint = self.settings.capacity_rows_per_s
+        return None if hint is None else Costs(0.0, 0.1 / hint, 0.9 / hint)
 
-        Where the lag has varied lately, the plan must do for whichever of the batches it may reach waits longest.
-        """
-        interval_s = self.settings.trigger_interval_s
-        start_s = max(stats.committed_s, stats.started_s + interval_s)
-        ahead, served_s = self._batch_at(start_s, self._arrivals.served_until_s)
-        reachable = [ahead]
-        for _ in range(self._plans.lag - 1):
-            start_s += max(self._duration(ahead, self._budget.keep_fraction), interval_s)
-            ahead, served_s = self._batch_at(start_s, served_s)
-            reachable.append(ahead)
-        return max(reachable[self._plans.shortest_lag - 1 :], key=lambda ahead: ahead.wait_s)
+    def _outlook(self, costs: Costs | None, rate: float | None = None) -> Outlook:
+        rate = (self._arrivals.rows_per_s or 0.0) if rate is None else rate
+        cap, offset_s = self._arrivals.cap_for_next(), self._arrivals.offset_s
+        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise)
 
-    def _batch_at(self, start_s: float, served_s: float) -> tuple[_Ahead, float]:
-        """The batch triggered at `start_s`, and the arrival time up to which it takes rows."""
-        rate = self._arrivals.rows_per_s or 0.0
-        wait_s = max(start_s - served_s, 0.0)
-        rows = min(rate * wait_s, self._arrivals.cap_for_next())
-        late = min(rate * max(wait_s - self.settings.latency_bound_s, 0.0), rows)
-        return _Ahead(wait_s, rows - late, late), served_s + (rows / rate if rate > 0 else wait_s)
-
-    def _duration(self, ahead: _Ahead, keep_fraction: float) -> float:
-        late_keep = min(keep_fraction, self.settings.late_keep_fraction) if keep_fraction < 1 else 1.0
-        return self._model.predict(ahead.rows, keep_fraction * ahead.fresh + late_keep * ahead.late)
-
-    def _decide(self, ahead: _Ahead, rate: float) -> Budget:
-        target_s = self._target_duration_s(rate)
-        sustainable = self._sustainable(rate, target_s)
-        if self._shedding:
-            self._batches_shed += 1
-            if sustainable >= _LEAVE_AT and self._fits(ahead) and self._batches_shed >= self.settings.min_shed_batches:
+    def _decide(self, now_s: float, *, reported: bool) -> None:
+        costs, rate = self._costs(), self._arrivals.rows_per_s
+        if costs is None or rate is None:
+            self._decide_by_time(now_s)
+            return
+        ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
+        outlook = self._outlook(costs, rate)
+        # In doubt whether it is rows that take the time, they are kept: batches that grow will tell.
+        shed = outlook.must_shed(ahead) and (
+            not self._model.ready or replace(outlook, costs=self._model.costs_if_fixed).must_shed(ahead)
+        )
+        if shed and self._in_time < _IN_TIME and self._hopeful(outlook, now_s) >= 1.0:
+            # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
+            self._end_shedding()
+            self._catch_up(outlook, ahead)
+            return
+        if not self._shedding and shed:
+            self._shedding, self._provisional = True, not reported
+        elif self._shedding and reported:
+            lasted = self._provisional or self._batches_shed >= self.settings.min_shed_batches
+            self._provisional = False
+            if not shed and outlook.sustainable >= LEAVE_AT and lasted:
                 self._end_shedding()
-        elif not self._fits(ahead) or not self._can_wait(ahead, rate, sustainable):
-            self._shedding = True
-        if not self._shedding:
-            return self._keep_all(ahead, rate, target_s)
-        return self._shed(ahead, rate, target_s)
+        present = self._budget
+        if self._shedding:
+            self._shed(outlook, ahead, running_share)
+        else:
+            self._keep_all(outlook, ahead)
+        if early and self._ticking and self._arrivals.rising and present.keep_fraction >= 1.0:
+            # There is time to look again: should the batch that runs end soon, then less has come than is feared.
+            self._budget = present
 
-    def _target_duration_s(self, rate: float) -> float:
-        """Batch length to aim at: a row waits for one batch at worst and is then processed in the next."""
-        goal_s, interval_s = self._goal_s(), self.settings.trigger_interval_s
-        target_s = goal_s - max(goal_s / 2, interval_s)
-        if math.isfinite(cap := self._arrivals.cap_for_next()) and rate > 0:
-            # Batches that the cap keeps small must be shorter, or the source falls behind.
-            target_s = min(target_s, 0.9 * max(cap / rate, interval_s))
-        return target_s
+    def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> tuple[Ahead, float, float, bool]:
+        """The next batch that has not started.
 
-    def _goal_s(self) -> float:
-        """Latency to aim at.
-
-        Where even the least share cannot hold the bound, a quarter more than that share would reach: dropping
-        nearly everything to miss the bound by a little less is a bad bargain.
+        With it go the rate to expect, the share that the batch before it runs under, and whether that one is far from
+        its end.
         """
-        least_s = self._least_latency_s()
-        if self.settings.latency_bound_s < least_s < math.inf:
-            return 1.25 * least_s
-        # What a row waits before the source offers it is no longer there to be used, but never more than half is given up.
-        bound_s = self.settings.latency_bound_s
-        return self.settings.headroom * max(bound_s - self._arrivals.delivery_s, bound_s / 2)
+        assert self._last is not None
+        interval_s = self.settings.trigger_interval_s
+        start_s = max(self._last[1], self._last[0] + interval_s)
+        ahead, served_s, waiting = self._batch_at(start_s, self._arrivals.served_until_s, self._waiting, rate)
+        if now_s < start_s:
+            return ahead, rate, self._budget.keep_fraction, False
+        budget = self._in_force(start_s)
+        expected_s = ahead.duration_s(costs, budget.keep_fraction, budget.late_keep_fraction)
+        elapsed_s = now_s - start_s
+        early = elapsed_s < _SOON * expected_s - _TICK_S
+        if max(self._gaps, default=0.0) > _GAP_S:
+            elapsed_s = 0.0  # the source is empty now and then: past its time a batch has rather ended than grown
+        rising = self._arrivals.rising
+        if elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
+            # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
+            fixed_s = min(costs.fixed_s, expected_s / 2)
+            more = (elapsed_s - fixed_s) / (expected_s - fixed_s)
+            rate *= more if rising else math.sqrt(more)
+        start_s += max(expected_s, 1.05 * elapsed_s, interval_s)
+        return self._batch_at(start_s, served_s, waiting, rate)[0], rate, budget.keep_fraction, early
 
-    def _bound_s(self) -> float:
-        """The bound, or where that cannot be held, what takes its place."""
-        return self._goal_s() / self.settings.headroom
+    def _batch_at(
+        self, start_s: float, served_s: float, waiting: float | None, rate: float
+    ) -> tuple[Ahead, float, float | None]:
+        """The batch triggered at `start_s`, the arrival time up to which it takes rows, and the rows that it leaves."""
+        wait_s = max(start_s - served_s, 0.0)
+        rows = there = rate * wait_s
+        rows = min(rows, self._arrivals.cap_for_next())
+        late = rate * max(wait_s - self.settings.latency_bound_s, 0.0) if self._arrivals.observed else 0.0
+        late = min(late, rows)
+        return Ahead(wait_s, rows - late, late), served_s + (rows / rate if rate > 0 else wait_s), there - rows
 
-    def _least_latency_s(self) -> float:
-        """Latency that the least share allowed settles at; infinite when merely seeing the rows takes too long."""
-        model, interval_s = self._model, self.settings.trigger_interval_s
-        per_row_s = model.per_seen_row_s + self.settings.min_keep_fraction * model.per_kept_row_s
-        load = per_row_s * (self._arrivals.rows_per_s or 0.0)
-        duration_s = model.fixed_s + load * interval_s
-        if duration_s > interval_s:
-            duration_s = model.fixed_s / (1 - load) if load < 1 else math.inf
-        return duration_s + max(duration_s, interval_s)
+    def _hopeful(self, outlook: Outlook, now_s: float) -> float:
+        """Share that can be sustained once the process is warm, as far as that is known.
 
-    def _sustainable(self, rate: float, target_s: float) -> float:
-        """Share that batches of the target length can keep at this rate; above 1 when there is capacity to spare."""
-        rows = rate * max(target_s, self.settings.trigger_interval_s)
-        return self._model.kept_within(target_s, rows) / rows if rows > 0 else math.inf
+        For as long as it may be catching up, all that counts is whether it does: whether less than a second of work
+        arrives a second, by the last batch, and by the one that runs.
+        """
+        rate, hint = outlook.rate, self.settings.capacity_rows_per_s
+        if hint is not None:
+            return hint / rate if rate > 0 else math.inf
+        assert self._last is not None
+        assert self._warm_from_s is not None
+        started_s, committed_s = self._last
+        if committed_s - self._warm_from_s > _CATCH_UP_S:
+            return outlook.sustainable
+        costs = outlook.costs
+        load = rate * (costs.per_seen_row_s + costs.per_kept_row_s) / self._slowness(started_s, committed_s)
+        elapsed_s, waited_s = now_s - committed_s - costs.fixed_s, committed_s - self._arrivals.served_until_s
+        if elapsed_s > 0 and self._in_force(committed_s).keep_fraction >= 1.0:
+            load = max(load, elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s))
+        return _CATCH_UP / load if load > 0 else math.inf
 
-    def _fits(self, ahead: _Ahead) -> bool:
-        """Whether the batch can keep everything and still be in time."""
-        return ahead.wait_s + self._duration(ahead, 1.0) <= self._goal_s()
+    def _in_force(self, start_s: float) -> Budget:
+        return self._plans.at(start_s) or self._budget
 
-    def _can_wait(self, ahead: _Ahead, rate: float, sustainable: float) -> bool:
-        """Whether rows may be delayed now: the next batch can still be saved by keeping half the sustainable share."""
-        if sustainable >= 1:
-            return True
-        wait_s = max(self._duration(ahead, 1.0), self.settings.trigger_interval_s)
-        after = _Ahead(wait_s, rate * wait_s, 0.0)
-        return wait_s + self._duration(after, max(sustainable / 2, 0.0)) <= self._goal_s()
+    def _slowness(self, from_s: float, to_s: float) -> float:
+        """How many times slower than it will be the process may have been in that time.
 
-    def _keep_all(self, ahead: _Ahead, rate: float, target_s: float) -> Budget:
-        self._predicted_latency_s = ahead.wait_s + self._duration(ahead, 1.0)
-        capacity = self._model.capacity_rows_per_s(target_s)
-        cause = f"{rate:,.0f} rows/s arrive, about {capacity:,.0f} rows/s can be processed: keep all"
-        return self._with_cause(1.0, 1.0, cause)
+        A JVM compiles while it works. How long its first batch took says how far that has to go: some seconds where
+        everything was cold, next to nothing where the same process has run queries before.
+        """
+        assert self._warm_from_s is not None
+        compiling_s = self._first_s
+        if self._model.ready:
+            compiling_s -= min(self._model.predict(self._first_rows, self._first_rows), compiling_s)
+        cold_s = min(_COLD_FOR * compiling_s, _COLD_S)
+        age_s = (from_s + to_s) / 2 - self._warm_from_s
+        return 1 + (_COLD - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
 
-    def _shed(self, ahead: _Ahead, rate: float, target_s: float) -> Budget:
-        keep = self._steadied(self._keep_fraction_for(ahead, target_s, self._sustainable(rate, target_s)), ahead)
-        late_keep = min(keep, self.settings.late_keep_fraction)
-        kept = keep * ahead.fresh + late_keep * ahead.late
-        self._predicted_latency_s = ahead.wait_s + self._model.predict(ahead.rows, kept)
-        return self._with_cause(keep, late_keep, self._cause(ahead, rate, target_s, keep))
+    def _decide_by_time(self, now_s: float) -> None:
+        """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""
+        assert self._last is not None
+        started_s, committed_s = self._last
+        elapsed_s, first_s = now_s - committed_s, committed_s - started_s
+        if elapsed_s <= first_s * self._slowness(committed_s, max(now_s, committed_s)):
+            return
+        # One "row" a second arrives, and costs what the second batch has shown by now.
+        load = elapsed_s / first_s
+        outlook = self._outlook(Costs(0.0, 0.1 * load, 0.9 * load), 1.0)
+        late = max(1.05 * elapsed_s - self.settings.latency_bound_s, 0.0) if self._arrivals.observed else 0.0
+        ahead = Ahead(1.05 * elapsed_s, 1.05 * elapsed_s - late, late)
+        if outlook.must_shed(ahead):
+            self._shedding = self._provisional = True
+            self._shed(outlook, ahead, 0.0)
+            cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
+            self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.keep_fraction:.2f}")
 
-    def _keep_fraction_for(self, ahead: _Ahead, target_s: float, sustainable: float) -> float:
-        period_s = max(target_s, self.settings.trigger_interval_s)
-        limit_s = target_s + _DECAY * (ahead.wait_s - period_s)
-        # A batch that waited too long is shortened once; past half the target its oldest rows are lost anyway.
-        limit_s = min(limit_s, self._bound_s() - ahead.wait_s)
-        limit_s = max(limit_s, _SHORTEST * target_s)
-        kept = self._model.kept_within(limit_s, ahead.rows) - self.settings.late_keep_fraction * ahead.late
-        keep = kept / ahead.fresh if ahead.fresh > 0 else 1.0
-        # One odd batch must not throw the share far from what can be sustained: with a lag that rings for long.
-        keep = min(max(keep, sustainable * _LOWEST), sustainable * _HIGHEST)
-        return min(max(keep, self.settings.min_keep_fraction), 1.0)
+    def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
+        """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""
+        self._keep_all(outlook, ahead)
+        assert self._last is not None
+        assert self._warm_from_s is not None
+        start_s, bound_s = self._warm_from_s - self._first_s, self.settings.latency_bound_s
+        if not self._arrivals.observed or self._arrivals.served_until_s >= start_s - bound_s:
+            return
+        late, behind_s = self.settings.late_keep_fraction, self._arrivals.served_until_s + ahead.wait_s - start_s
+        # In steps of the bound, so that the age makes few plans; a little too high spares rows.
+        late_after_s = self._late_after_s(bound_s * math.ceil(max(behind_s, 0.0) / bound_s))
+        cause = f"{self._budget.cause}; rows that waited before the start are late already and are thinned"
+        self._budget = Budget(1.0, late, late_after_s, cause)
 
-    def _steadied(self, keep: float, ahead: _Ahead) -> float:
+    def _keep_all(self, outlook: Outlook, ahead: Ahead) -> None:
+        self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, 1.0, 1.0)
+        cause = f"{outlook.rate:,.0f} rows/s arrive, about {outlook.capacity_rows_per_s:,.0f} rows/s can be processed"
+        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), f"{cause}: keep all{self._clock_note()}")
+
+    def _shed(self, outlook: Outlook, ahead: Ahead, running_share: float) -> None:
+        keep, late = outlook.shares(ahead)
+        if self._model.batches < _FEW:
+            keep = max(keep, _CUT * running_share)
+        keep = self._steadied(outlook, ahead, keep)
+        late = min(late, keep)
+        present = self._budget.late_keep_fraction
+        if abs(late - present) <= self.settings.dead_band * present and present <= keep:
+            late = present
+        self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, keep, late)
+        self._budget = Budget(keep, late, self._late_after_s(0.0), self._cause(outlook, ahead, keep))
+
+    def _steadied(self, outlook: Outlook, ahead: Ahead, keep: float) -> float:
         """The present keep fraction where the wanted one is near it and the bound is not at stake, or shedding is new."""
         present = self._budget.keep_fraction
-        if keep >= 1.0 and self._batches_shed < self.settings.min_shed_batches:
+        if keep >= 1.0 and not self._provisional and self._batches_shed < self.settings.min_shed_batches:
             return present
         if present >= 1.0 or abs(keep - present) > self.settings.dead_band * present:
             return keep
-        in_time = ahead.wait_s + self._duration(ahead, present) <= _AT_STAKE * self._bound_s()
+        in_time = ahead.wait_s + ahead.duration_s(outlook.costs, present, present) <= _AT_STAKE * outlook.limit_s
         return present if in_time or keep >= present else keep
 
-    def _cause(self, ahead: _Ahead, rate: float, target_s: float, keep: float) -> str:
+    def _late_after_s(self, more_s: float) -> float:
+        """Age from which rows are late by their stamps; small changes are not worth a plan."""
+        wanted_s = max(self.settings.latency_bound_s + self._arrivals.offset_s + more_s, 1e-3)
+        present_s = self._budget.late_after_s
+        return present_s if abs(wanted_s - present_s) <= _STEADY * self.settings.latency_bound_s else wanted_s
+
+    def _cause(self, outlook: Outlook, ahead: Ahead, keep: float) -> str:
         bound_s = self.settings.latency_bound_s
-        capacity = self._model.capacity_rows_per_s(target_s)
-        cause = f"{rate:,.0f} rows/s arrive, {capacity:,.0f} rows/s can be processed within {bound_s:.1f} s"
-        cause += f": keep {keep:.2f}"
+        cause = f"{outlook.rate:,.0f} rows/s arrive, {outlook.capacity_rows_per_s:,.0f} rows/s can be processed"
+        cause += f" within {bound_s:.1f} s: keep {keep:.2f}"
         if ahead.late > 0:
             cause += f"; {ahead.late:,.0f} rows of a backlog are late already and are thinned harder"
-        if bound_s < (least_s := self._least_latency_s()) < math.inf:
+        if bound_s < (least_s := outlook.least_latency_s) < math.inf:
             cause += (
                 f"; the bound cannot be held: even keeping {self.settings.min_keep_fraction:.2f} takes {least_s:.1f} s"
             )
-        elif keep <= self.settings.min_keep_fraction and self._sustainable(rate, target_s) < keep:
+        elif keep <= self.settings.min_keep_fraction and outlook.sustainable < keep:
             cause += "; the bound may not be held: the least share allowed is too much"
-        return cause
+        return cause + self._clock_note()
+
+    def _clock_note(self) -> str:
+        if self._arrivals.incredible:
+            return "; the arrival column cannot be one of arrivals and is ignored"
+        offset_s = self._arrivals.offset_s
+        if abs(offset_s) <= self.settings.latency_bound_s / 2:
+            return ""
+        side = "behind" if offset_s > 0 else "ahead of"
+        return f"; the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"
 
     def _end_shedding(self) -> None:
-        self._shedding, self._batches_shed = False, 0
-
-    def _with_cause(self, keep: float, late_keep: float, cause: str) -> Budget:
-        return Budget(keep, late_keep, self.settings.latency_bound_s, cause)
-
-
-def _require(holds: bool, expected: str, got: object, hint: str) -> None:
-    if not holds:
-        raise InvalidSetting(explain(expected, repr(got), hint=hint))
+        self._shedding, self._provisional, self._batches_shed = False, False, 0

@@ -187,7 +187,7 @@ class Pilot:
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
         proposed = self._proposed(self._on_record, stats, budget)
-        if proposed.same_settings(self.plan) or not self._board.has_room:
+        if proposed.same_settings(self.plan) or not self._board.has_room():
             return
         self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
@@ -278,6 +278,8 @@ class Pilot:
             newest_arrival_s=report.newest_arrival_s,
             recent_rows_per_s=report.recent_rows_per_s,
             event_times=self._times_so_far(report),
+            work_s=report.work_s,
+            waiting_rows=report.waiting_rows,
         )
 
     def _times_so_far(self, report: BatchReport) -> EventTimes | None:

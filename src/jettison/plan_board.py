@@ -23,6 +23,10 @@ class Publisher(Protocol):
         """Put a schedule in force and renew its lease."""
         ...
 
+    def has_room_beside(self, schedule: Schedule) -> bool:
+        """Whether one more plan fits beside those of the schedule."""
+        ...
+
     def published(self) -> Schedule | None:
         """The schedule on file, if there is one."""
         ...
@@ -54,10 +58,10 @@ class PlanBoard:
         self._writes_s: list[float] = []
         self.schedule = schedule
 
-    @property
     def has_room(self) -> bool:
         """Whether one more plan can be published before a batch is reported."""
-        return len(self.schedule.entries) < _MOST_PLANS
+        entries = len(self.schedule.entries)
+        return entries == 1 or (entries < _MOST_PLANS and self._publisher.has_room_beside(self.schedule))
 
     def post(self, plan: DropPlan, doubtful_until_us: int, *, at_once: bool = False) -> float:
         """Publish a plan beside those before it; returns the time from which it counts.

@@ -22,6 +22,9 @@ VALID_UNTIL_US = slice(11, 27)
 BODY_START = 28
 CHECKED_START = VALID_UNTIL_US.start
 DEFAULT_SIZE = 64 * 1024
+"""Bytes that one plan may take, unless told otherwise."""
+PLANS_ON_FILE = 4
+"""Plans of that size for which a file has room: the one that a running batch has, and those for the next."""
 _LATEST_US = 10**16 - 1  # in the year 2286: times of equal length compare as texts
 
 

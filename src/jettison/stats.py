@@ -75,12 +75,18 @@ class Stats:
     plan_version
         Version of the plan that the batch ran under; `None` when the plan could not be read and all rows were kept.
     oldest_arrival_s, newest_arrival_s
-        First and last arrival among the rows; `None` where the backend does not observe arrivals.
+        The 1 % and the 99 % quantile of the rows' arrivals, as their source stamped them: single wild stamps count for
+        nothing. `None` where the backend does not observe arrivals.
     recent_rows_per_s
         Arrival rate in the last second before the batch, where arrivals are observed: it shows a step of the load that
         the batch's average hides.
     event_times
         What times the rows carry; `None` where the query has no watermark or the batch no rows.
+    work_s
+        The part of `duration_s` in which rows were processed; the rest (planning, offsets, commits) does not depend on
+        them. `None` where the backend does not tell.
+    waiting_rows
+        Rows that the source had when the batch started and that the batch did not take; `None` where unknown.
     """
 
     batch_id: int
@@ -92,6 +98,8 @@ class Stats:
     newest_arrival_s: float | None = None
     recent_rows_per_s: float | None = None
     event_times: EventTimes | None = None
+    work_s: float | None = None
+    waiting_rows: int | None = None
 
     @property
     def committed_s(self) -> float:

@@ -116,11 +116,11 @@ def test_three_times_more_rows_are_the_operators_to_shed_too() -> None:
 
 
 def test_a_query_bound_below_two_and_a_half_times_the_functions_makes_them_fight() -> None:
-    """Why `load_aware` refuses it: the guard cuts to its least share, and both together keep far fewer rows."""
+    """Why `load_aware` refuses it: the guard cuts as well, and both together keep far fewer rows."""
     kept = {}
     for ratio in (2.0, 2.5):
         query = Query(bound_s=1.6 * ratio, operator_bound_s=1.6)
         query.run(40)
         kept[ratio] = float(np.mean(query.shares[15:])) * query.operator_share(15)
-        assert (min(query.shares[15:]) < 0.1) == (ratio < 2.5)
+        assert (min(query.shares[15:]) < 0.5) == (ratio < 2.5)
     assert kept[2.0] < 0.9 * kept[2.5]

@@ -53,8 +53,8 @@ def test_back_to_back_it_throttles_itself_far_below_capacity() -> None:
     """Each batch earns the rate of the one before it, fixed cost included, so batches shrink without need."""
     name, make, interval_s = REGULATORS[2]
     outcome = measure(SCENARIOS[0], name, make, interval_s, range(3))
-    assert outcome.kept_to_ideal < 0.5
-    assert outcome.batches_to_recover is None
+    assert outcome.kept_to_ideal < 0.6
+    assert outcome.batches_to_recover is None or outcome.batches_to_recover > 30
 
 
 def test_the_controller_keeps_the_bound_where_the_estimator_breaks_it() -> None:

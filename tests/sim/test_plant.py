@@ -1,4 +1,4 @@
-"""The simulated engine: conservation of rows, timing, lag and determinism."""
+"""The simulated engine: conservation of rows, timing, plans, warm-up and determinism."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from jettison.sim.plant import Batch, Plant, PlantSettings, RateLimit, row_latency_s
 from jettison.stats import Budget, Stats
 
-QUIET = PlantSettings(noise=0.0, warm_up_factor=1.0)
+QUIET = PlantSettings(noise=0.0, warm_up_factor=1.0, gap_s=0.0)
 
 
 class Fixed:
@@ -19,12 +19,15 @@ class Fixed:
 
     def __init__(self, *keep: float) -> None:
         self.keep = list(keep)
-        self.versions: list[int] = []
+        self.versions: list[tuple[int, float]] = []
+        self.forecasts: list[float] = []
+        self.last = Budget(1.0, 1.0, 3.0, "")
         self.idle_at: list[float] = []
 
     def _next(self) -> Budget:
         keep = self.keep.pop(0) if len(self.keep) > 1 else self.keep[0]
-        return Budget(keep, keep / 2, 3.0, "")
+        self.last = Budget(keep, keep / 2, 3.0, "")
+        return self.last
 
     def initial(self) -> Budget:
         return self._next()
@@ -32,8 +35,12 @@ class Fixed:
     def step(self, stats: Stats) -> Budget:
         return self._next()
 
-    def planned(self, version: int) -> None:
-        self.versions.append(version)
+    def forecast(self, now_s: float) -> Budget:
+        self.forecasts.append(now_s)
+        return self.last
+
+    def planned(self, version: int, from_s: float) -> None:
+        self.versions.append((version, from_s))
 
     def idle(self, now_s: float) -> Budget:
         self.idle_at.append(now_s)
@@ -77,19 +84,77 @@ def test_without_shedding_an_overload_grows_without_end() -> None:
     assert durations[-1] > 20
 
 
-@pytest.mark.parametrize("lag", [1, 2])
-def test_plans_take_effect_after_the_lag(lag: int) -> None:
-    trace = run(replace(QUIET, lag_batches=(lag,)), 50_000.0, 20.0, 1.0, 0.5, 0.5, 0.5, 0.25)
-    assert [round(batch.keep_fraction, 2) for batch in trace[:8]] == (
-        [1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25] if lag == 1 else [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]
-    )
+def test_a_plan_made_from_a_report_reaches_the_batch_after_the_next() -> None:
+    trace = run(QUIET, 50_000.0, 20.0, 1.0, 0.5, 0.5, 0.5, 0.25)
+    assert [round(batch.keep_fraction, 2) for batch in trace[:8]] == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]
 
 
-def test_versions_grow_only_with_changes() -> None:
+def test_a_plan_made_on_the_clock_reaches_the_next_batch() -> None:
+    class Late(Fixed):
+        def forecast(self, now_s: float) -> Budget:
+            return Budget(0.5, 0.5, 3.0, "") if now_s > 10.0 else Budget(1.0, 1.0, 3.0, "")
+
+    trace = Plant(QUIET, lambda _: 50_000.0).run(Late(1.0), 12.0)
+    first = next(batch for batch in trace if batch.keep_fraction < 1)
+    before = trace[first.stats.batch_id - 1]
+    assert before.stats.started_s < 10.35 <= first.stats.started_s
+
+
+def test_versions_grow_only_with_changes_and_tell_from_when_they_count() -> None:
     regulator = Fixed(1.0, 1.0, 0.5, 0.5, 1.0)
     trace = Plant(QUIET, lambda _: 50_000.0).run(regulator, 20.0)
-    assert regulator.versions[:6] == [0, 0, 1, 1, 2, 2]
+    assert [version for version, _ in regulator.versions] == [0, 1, 2]
+    assert regulator.versions[1][1] == pytest.approx(trace[1].stats.committed_s + 0.15)
     assert trace[-1].stats.plan_version == 2
+    assert [round(now_s / 0.25) for now_s in regulator.forecasts[:8]] == list(range(1, 9))
+
+
+def test_a_young_process_is_slow_and_gets_faster() -> None:
+    cold = replace(QUIET, first_batch_s=5.0, cold_factor=2.0, cold_s=8.0)
+    trace = run(cold, 50_000.0, 90.0)
+    assert trace[0].stats.duration_s > 5.0
+    costs = [QUIET.fixed_s + (QUIET.per_seen_row_s + QUIET.per_kept_row_s) * batch.stats.seen for batch in trace]
+    slowness = [batch.stats.duration_s / cost for batch, cost in zip(trace[1:], costs[1:], strict=True)]
+    assert 1.9 < slowness[0] < 3.0
+    assert slowness == sorted(slowness, reverse=True)
+    assert slowness[-1] == pytest.approx(1.0, abs=0.01)
+
+
+def test_work_is_reported_apart_from_what_rows_have_no_part_in() -> None:
+    for batch in run(QUIET):
+        assert batch.stats.work_s == pytest.approx(batch.stats.duration_s - QUIET.overhead_s)
+    assert all(batch.stats.work_s is None for batch in run(replace(QUIET, reports_work=False)))
+
+
+def test_what_a_cap_leaves_behind_is_reported() -> None:
+    settings = replace(QUIET, row_cap=10_000, reports_waiting=True)
+    trace = run(settings, 50_000.0)
+    assert all(batch.stats.waiting_rows == 0 for batch in trace if batch.stats.seen < 10_000)
+    assert (trace[-1].stats.waiting_rows or 0) > 100_000
+
+
+def test_stamps_may_be_wrong_without_touching_the_truth() -> None:
+    skewed = replace(QUIET, stamp=lambda arrival_s: arrival_s + 3600.0)
+    right, wrong = run(QUIET, 50_000.0, 30.0, 1.0), run(skewed, 50_000.0, 30.0, 1.0)
+    assert [batch.stats.seen for batch in right] == [batch.stats.seen for batch in wrong]
+    for one, other in zip(right, wrong, strict=True):
+        assert other.stats.newest_arrival_s == pytest.approx((one.stats.newest_arrival_s or 0.0) + 3600.0)
+
+
+def test_single_wild_stamps_do_not_reach_the_statistics() -> None:
+    for batch in run(replace(QUIET, wild_share=1e-3), 50_000.0)[5:]:
+        assert batch.stats.started_s - (batch.stats.oldest_arrival_s or 0.0) < 2.0
+
+
+def test_a_batch_that_was_not_committed_is_repeated_with_its_rows() -> None:
+    plant = Plant(QUIET, lambda _: 50_000.0)
+    first = plant.run(Fixed(1.0), 20.0)
+    plant.crash(first[-1], downtime_s=7.0)
+    second = plant.run(Fixed(1.0), 40.0)
+    assert [arrival_s for arrival_s, _ in second[0].ages] == [arrival_s for arrival_s, _ in first[-1].ages]
+    assert second[0].stats.batch_id == first[-1].stats.batch_id
+    assert second[0].stats.started_s >= first[-1].stats.committed_s + 7.0
+    assert second[1].stats.seen > 7 * 50_000
 
 
 def test_late_rows_get_their_own_share() -> None:
@@ -106,7 +171,10 @@ def test_a_rate_limit_keeps_rows_per_second() -> None:
         def step(self, stats: Stats) -> RateLimit:
             return RateLimit(10_000.0)
 
-        def planned(self, version: int) -> None:
+        def forecast(self, now_s: float) -> RateLimit:
+            return RateLimit(10_000.0)
+
+        def planned(self, version: int, from_s: float) -> None:
             assert version == 0
 
         def idle(self, now_s: float) -> RateLimit:

@@ -77,8 +77,12 @@ class PIDShedder:
         """No limit: DStreams start without one unless `initialRate` is set."""
         return self._limit
 
-    def planned(self, version: int) -> None:
+    def planned(self, version: int, from_s: float) -> None:
         """Of no use to the estimator."""
+
+    def forecast(self, now_s: float) -> RateLimit:
+        """The estimator changes its rate only with a batch."""
+        return self._limit
 
     def idle(self, now_s: float) -> RateLimit:
         """The estimator hears nothing of idle time: its rate stands."""

@@ -91,7 +91,7 @@ def _stopping(now_s: float) -> float:
 
 
 _OVERLOAD = (20.0, 80.0)
-_MIXED_LAG = PlantSettings(lag_batches=(1, 2))
+_MIXED_LAG = PlantSettings(report_delay_s=0.4, tick_s=0.5)
 
 SCENARIOS: Sequence[Scenario] = (
     Scenario("constant 3x", _during(*_OVERLOAD, 3.0, 0.5)),

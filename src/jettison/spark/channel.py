@@ -41,13 +41,13 @@ class Channel:
     lease_s
         How long a published plan is obeyed unless it is published again.
     size
-        Fixed size of the file in bytes.
+        Bytes that one plan may take; the file has a fixed size, with room for some.
     """
 
     def __init__(self, folder: Folder, *, lease_s: float, size: int = plan_file.DEFAULT_SIZE) -> None:
         self.lease_s = lease_s
         self._folder = folder
-        self._size = size
+        self._plan_size, self._size = size, plan_file.PLANS_ON_FILE * size
 
     @property
     def uri(self) -> str:
@@ -57,7 +57,13 @@ class Channel:
     def publish(self, schedule: Schedule) -> None:
         """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit."""
         valid_until_us = int((time.time() + self.lease_s) * 1e6)
+        plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self._plan_size)
         self._folder.replace(PLAN_FILE, plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size))
+
+    def has_room_beside(self, schedule: Schedule) -> bool:
+        """Whether one more plan, of whatever size is allowed, fits the file."""
+        used = len(plan_file.encode(schedule, valid_until_us=0, size=self._size).rstrip())
+        return used + self._plan_size <= self._size
 
     def prepare(self) -> None:
         """Make sure that a file of the right size is there: Spark looks at its length when the query is built."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    SourceProgress,
     StreamingQueryListener,
     StreamingQueryProgress,
 )
@@ -103,6 +104,8 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         started_s=_epoch_s(progress.timestamp),
         duration_s=progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3,
         input_rows=progress.numInputRows,
+        work_s=_seconds(progress.durationMs.get("addBatch")),
+        waiting_rows=_waiting_rows(progress.sources),
         plan_version=None if None in versions else min((v for v in versions if v is not None), default=None),
         seen={name: row["seen"] for name, row in rows.items() if "seen" in row},
         kept={name: row["kept"] for name, row in rows.items()},
@@ -113,6 +116,26 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
         groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
     )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3
+
+
+def _waiting_rows(sources: Sequence[SourceProgress]) -> int | None:
+    """Rows that the sources had and the batch did not take; `None` unless all of them count by offsets, as Kafka does."""
+    waiting = 0
+    for source in sources:
+        try:
+            latest, end = json.loads(source.latestOffset), json.loads(source.endOffset)
+            waiting += sum(
+                int(offset) - int(end[topic][partition])
+                for topic, partitions in latest.items()
+                for partition, offset in partitions.items()
+            )
+        except (TypeError, ValueError, KeyError, AttributeError):
+            return None
+    return max(waiting, 0) if sources else None
 
 
 def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
