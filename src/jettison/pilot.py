@@ -371,7 +371,9 @@ class Pilot:
         while not self._stopped.wait(self._publisher.lease_s / 3):
             with self._lock:
                 try:
-                    if self.plan.keeps_everything or self._patience.lasts:
+                    if self.plan is not self._board.schedule.newest:
+                        self._board.post(self.plan, self._doubtful_until_us())  # it could not be published before
+                    elif self.plan.keeps_everything or self._patience.lasts:
                         self._board.renew()
                     elif self._patience.ran_out():
                         self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")

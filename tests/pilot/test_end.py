@@ -22,7 +22,7 @@ def test_in_a_dry_run_the_controller_learns_from_the_rows_really_processed(fly, 
 def test_close_finishes_the_books_and_ends_all_threads(fly, folder):
     pilot = fly(FakePublisher(lease_s=0.03), exact_counts=lambda of: {"rows": (7, 7)})
     threads = [thread for thread in threading.enumerate() if thread in pilot._threads]
-    assert sorted(thread.name for thread in threads) == ["jettison-lease", "jettison-ledger"]
+    assert sorted(thread.name for thread in threads) == ["jettison-lease", "jettison-ledger", "jettison-plan"]
     for number in range(20):
         pilot.batch(report(number))
     pilot.close(error="it broke")

@@ -105,8 +105,8 @@ def test_a_plan_too_large_for_its_file_is_replaced_by_one_that_keeps_everything(
     publisher = FilePublisher(folder, size=1024)
     pilot = fly(publisher, policy=Verbose())
     shed(pilot, 0.25)
-    assert publisher.published().keeps_everything
-    assert publisher.published().version == pilot.plan.version == 3
+    assert publisher.published().newest.keeps_everything
+    assert publisher.published().newest.version == pilot.plan.version == 3
     assert pilot.faults == {"controller": 1}
     assert len(folder.read("plan")) == 1024
     assert "must fit its file" in warnings(caplog)[0]
@@ -119,7 +119,7 @@ def test_a_first_plan_too_large_for_its_file_does_not_stop_the_query(fly, folder
 
     publisher = FilePublisher(folder, size=1024)
     pilot = fly(publisher, policy=Verbose())
-    assert publisher.published().keeps_everything
+    assert publisher.published().newest.keeps_everything
     assert pilot.faults == {"controller": 1}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -40,8 +41,9 @@ def test_restarts_in_a_row_do_not_pile_up_in_the_cause(fly, folder):
 def test_the_real_controller_comes_back_with_all_it_has_learned(fly, folder, monkeypatch):
     fly_by(monkeypatch, Controller)
     first = fly(FilePublisher(folder))
-    for number in range(6):
-        times = {"started_s": 1e9 + 2.0 * number, "duration_s": 1.9}
+    began_s = time.time() - 20.0  # the controller plans on by the clock
+    for number in range(10):
+        times = {"started_s": began_s + 2.0 * number, "duration_s": 1.9}
         first.batch(replace(counted(number, rows=600_000, version=first.plan.version), **times))
     first.close()
     second = fly(FilePublisher(folder), start=False)

@@ -60,8 +60,6 @@ class WindowMarks:
     shut: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "window"
-    whole_answers: ClassVar[bool] = True
-    """A window that lost a row is not delivered."""
 
     def __post_init__(self) -> None:
         # JSON knows lists only.
@@ -91,6 +89,11 @@ class WindowMarks:
                         hint="pass a share of 1, not a percentage",
                     )
                 )
+
+    @property
+    def whole_answers(self) -> bool:
+        """A window that has lost a row is not delivered."""
+        return True
 
     @property
     def keeps_everything(self) -> bool:

@@ -15,18 +15,19 @@ from jettison.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US
 from jettison.spark.channel import Channel
 
 _VIEW = "jettison_doubts"
-_channels: dict[str, Channel] = {}
+_files: dict[tuple[str, str], DataFrame] = {}
+"""What the plan files of running queries say, by application and path."""
 
 
 def register(spark: SparkSession, channel: Channel) -> None:
     """Let answers that are planned from now on look into the plans of `channel`."""
-    _channels[channel.uri] = channel
+    _files[_application(spark), channel.uri] = channel.doubtful_until_us(spark)
     _publish(spark)
 
 
 def unregister(spark: SparkSession, channel: Channel) -> None:
     """The query of `channel` has ended: no further answer comes from it."""
-    if _channels.pop(channel.uri, None) is not None:
+    if _files.pop((_application(spark), channel.uri), None) is not None:
         _publish(spark)
 
 
@@ -58,9 +59,17 @@ def _publish(spark: SparkSession) -> None:
 
 def _latest(spark: SparkSession) -> DataFrame:
     """The latest of the times up to which answers may miss rows; no row, or null, where it is not known."""
-    files = [channel.doubtful_until_us(spark) for channel in _channels.values()]
+    here = _application(spark)
+    files = [file for (application, _), file in _files.items() if application == here]
     if len(files) == 1:
         return files[0]
     # A file that cannot be read says nothing, so everything is in doubt.
     times = [F.coalesce(file.scalar(), F.lit(UNKNOWN_US)) for file in files]
     return spark.sql("SELECT 1").select(F.greatest(F.lit(NEVER_US), F.lit(NEVER_US), *times).alias("doubtful_until_us"))
+
+
+def _application(spark: SparkSession) -> str:
+    try:
+        return str(spark.sparkContext.applicationId)
+    except Exception:  # a session of Spark Connect has no context
+        return str(id(spark))

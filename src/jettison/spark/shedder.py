@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -312,7 +313,8 @@ class Shedder:
             for function in self._functions:  # before the pilot: once its books are closed, all are
                 function.close()
             pilot.close(error=error)
-            doubts.unregister(spark, self._channel)
+            with contextlib.suppress(Exception):  # the session may be gone, and its view with it
+                doubts.unregister(spark, self._channel)
             streams.removeListener(listener)
 
         listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
