@@ -32,6 +32,7 @@ from jettison.policies.base import (
     Policy,
     WeighsLoad,
 )
+from jettison.redact import redacted
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
@@ -216,7 +217,7 @@ class Pilot:
         except Exception as error:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
-            everything = self._on_record.released(self._last_version + 1, f"controller failed: {error}")
+            everything = self._on_record.released(self._last_version + 1, redacted(f"controller failed: {error}"))
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:
@@ -345,10 +346,12 @@ class Pilot:
 
     def _restore(self) -> tuple[Controller, DropPlan]:
         """Controller and plan of the run before this one, or fresh ones; versions go on where they were."""
-        on_record = {record["version"]: record for record in self.ledger.records("plan")}
+        if self.ledger.damaged:
+            self.fault("ledger", f"{self.ledger.damaged} damaged records of earlier runs were skipped")
+        on_record = self.ledger.latest_plans()
         try:
             on_file = self._publisher.published()
-        except ValueError as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             self.fault("plan", f"the plan on file cannot be read ({error})")
             on_file = None
         saved = restart.saved_controller(self._folder, self._settings, self.fault)
@@ -362,6 +365,7 @@ class Pilot:
 
     def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""
+        detail = redacted(detail)
         with self._lock:
             self.faults[kind] += 1
             first = self.faults[kind] == 1

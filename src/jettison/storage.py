@@ -76,7 +76,7 @@ class Folder:
 
     @property
     def glob_escaped(self) -> str:
-        """The folder's URI as a reader of Spark's must be given it, which takes `[`, `{`, `*`, `?` and `\\` for patterns."""
+        """The folder's URI as a reader of Spark's must be given it, which takes some characters for patterns."""
         return _PATTERN.sub(r"\\\g<0>", self.uri)
 
     def read(self, name: str) -> bytes | None:
