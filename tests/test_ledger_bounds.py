@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -140,6 +141,8 @@ DAMAGE = {
     "counts do not add up": lambda record: record | {"points": {"rides": {"seen": 1, "kept": 2, "dropped": -1}}},
     "NaN": lambda record: record | {"at_s": float("nan")},
     "infinity": lambda record: record | {"latency_s": float("inf")},
+    "entrance is a number": lambda record: record | {"entrance": 3},
+    "entrance is null": lambda record: record | {"entrance": None},
     "null": lambda record: None,
     "plan without version": lambda record: {"record": "plan", "at_s": 1.0, "points": {}, "cause": ""},
     "plan of version NaN": lambda record: {"record": "plan", "at_s": 1.0, "version": float("nan"), "points": {}},
@@ -185,7 +188,7 @@ def test_ranges_hold_what_was_put_into_them(numbers):
     assert [n for n in range(-2, 64) if n in ranges] == sorted(set(numbers))
     assert ranges.missing(0) == sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers))
     stretches = list(ranges)
-    assert all(b[0] - a[1] > 1 for a, b in zip(stretches, stretches[1:], strict=False))
+    assert all(b[0] - a[1] > 1 for a, b in itertools.pairwise(stretches))
 
 
 def test_no_secret_goes_on_record(folder):

@@ -26,7 +26,7 @@ def _record(line: bytes) -> Record | None:
     try:
         record = json.loads(line, parse_constant=_refuse)
         return record if isinstance(record, dict) and _is_record(record) else None
-    except (ValueError, RecursionError):  # no JSON, a number that JSON does not know, or nested without end
+    except (ValueError, TypeError, RecursionError):  # no JSON, a number that JSON does not know, or nested without end
         return None
 
 
@@ -37,6 +37,8 @@ def _refuse(constant: str) -> NoReturn:
 def _is_record(record: Record) -> bool:
     kind = record.get("record")
     if not isinstance(kind, str) or not _is_number(record.get("at_s")):
+        return False
+    if not all(isinstance(name, str) for name in record.get("entrance", ())):
         return False
     return all(name in record and right(record[name]) for name, right in _FIELDS.get(kind, {}).items())
 

@@ -50,7 +50,8 @@ class Ranges:
 
     def missing(self, first: int) -> list[int]:
         """Numbers from `first` up to the largest that are not there."""
-        gaps, expected = [], first
+        gaps: list[int] = []
+        expected = first
         for start, end in self._stretches:
             gaps.extend(range(expected, start))
             expected = max(expected, end + 1)
@@ -113,7 +114,7 @@ class Summary:
         self.on_record.setdefault(_series(record), Ranges()).add(record["batch_id"])
         points = record["points"]
         guessed = int(not all(point.get("exact", True) for point in points.values()))
-        entrance = [points[name] for name in record.get("entrance", points) if name in points]
+        entrance = [points[name] for name in record.get("entrance") or points if name in points]
         seen, kept = (sum(point[name] for point in entrance) for name in ("seen", "kept"))
         self.totals.setdefault(kind, Count()).add(Count(1, seen, kept, guessed))
         by_point = self.points.setdefault(kind, {})

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from jettison import restart
-from jettison.batch_report import BatchReport
+from jettison.batch_report import BatchReport, Counted
 from jettison.control import Controller, ControlSettings
 from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
@@ -41,6 +41,7 @@ from jettison.tally import Tally
 log = logging.getLogger("jettison")
 
 _FINISHED = None
+_MOST_BEHIND = 32
 _RESTORED = "restored after a restart: "
 
 
@@ -58,8 +59,8 @@ class Publisher(Protocol):
         ...
 
 
-ExactCounts = Callable[[BatchReport], Mapping[str, tuple[int, int]]]
-"""Rows seen and kept by drop point, for a report whose counts are incomplete. May block and may raise."""
+ExactCounts = Callable[[BatchReport], Mapping[str, Counted]]
+"""Counts by drop point, for a report whose counts are incomplete; none where they are not to be had. May block and raise."""
 
 
 class Pilot:
@@ -110,6 +111,7 @@ class Pilot:
         self._stopped = threading.Event()
         self._closed = threading.Event()
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
+        self._unrecorded: set[int] = set()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
         self._patience = Patience(publisher.lease_s)
@@ -144,6 +146,7 @@ class Pilot:
             self.tally.batch(report, self._latency_s(stats))
             self._attempt(lambda: self._step(stats, report))
             self._previous_start_s = stats.started_s
+            self._unrecorded.add(report.batch_id)
         self._reports.put((report, stats))
 
     def idle(self, now_s: float) -> None:
@@ -168,8 +171,8 @@ class Pilot:
             self._closed.set()
 
     def await_close(self, timeout_s: float) -> bool:
-        """Wait until `close` has finished the books; false if that takes longer."""
-        return self._closed.wait(timeout_s)
+        """Wait until `close` has finished the books; false if that takes longer, or if a batch is not on record."""
+        return self._closed.wait(timeout_s) and not self._unrecorded
 
     def _step(self, stats: Stats, report: BatchReport) -> None:
         if report.sampled and isinstance(self._policy, LearnsFromRows):
@@ -261,7 +264,8 @@ class Pilot:
         protected = self.tally.protected_share(name)
         kept = report.kept.get(name)
         if kept is not None:
-            return PointStats(max(seen, kept), kept, protected, name in report.seen, *self._groups.known(name))
+            counted = name in report.seen and not report.any_runs
+            return PointStats(max(seen, kept), kept, protected, counted, *self._groups.known(name))
         setting = in_force.points.get(name) if in_force else None
         fraction = 1.0 if setting is None else self._share_kept(setting, report.event_times)
         kept = round(seen * (protected + (1 - protected) * fraction))
@@ -296,17 +300,30 @@ class Pilot:
                 self.fault("ledger", f"{type(error).__name__}: {error}")
 
     def _completed(self, report: BatchReport, stats: Stats) -> Stats:
-        if all(point.exact for point in stats.points.values()) or self._exact_counts is None:
+        if all(point.exact for point in stats.points.values()):
             return stats
-        if report.input_rows == 0:
+        if report.nothing_new:
             return replace(stats, points={name: replace(point, exact=True) for name, point in stats.points.items()})
+        counts = {} if self._exact_counts is None else self._counts(report, self._exact_counts)
+        points = dict(stats.points)
+        for name, counted in counts.items():
+            seen, kept, exact = Counted(*counted)
+            points[name] = replace(points[name], seen=seen, kept=kept, exact=exact)
+        if report.any_runs and not all(point.exact for point in points.values()) and not self.faults["estimate"]:
+            why = "the sink ran the plan of the batch never, in part or in ways that cannot be told apart"
+            self.fault("estimate", f"row counts of batch {report.batch_id}, and maybe later ones, are estimates: {why}")
+        return replace(stats, points=points)
+
+    def _counts(self, report: BatchReport, exact_counts: ExactCounts) -> Mapping[str, Counted]:
+        """What the backend counted; nothing where it cannot, or where asking would let the books fall behind."""
+        behind = self._reports.qsize()
         try:
-            counts = self._exact_counts(report)
+            if behind > _MOST_BEHIND:
+                raise TimeoutError(f"the books are {behind} batches behind, so its counts are estimates")
+            return exact_counts(report)
         except Exception as error:
-            self.fault("accounting", f"batch {report.batch_id}: {error}")
-            return stats
-        points = {name: replace(stats.points[name], seen=s, kept=k, exact=True) for name, (s, k) in counts.items()}
-        return replace(stats, points={**stats.points, **points})
+            self.fault("accounting", f"batch {report.batch_id}: {error or type(error).__name__}")
+            return {}
 
     def _record(self, report: BatchReport, stats: Stats) -> None:
         with self._lock:
@@ -314,6 +331,7 @@ class Pilot:
             latency_s = self.tally.latency_of(report.batch_id)
             closed = self._groups.take_closed()
         self.ledger.batch(stats, latency_s=latency_s)
+        self._unrecorded.discard(stats.batch_id)
         for name, pane in closed:
             self.ledger.concept(stats.committed_s, name, pane)
         if all(point.exact for point in stats.points.values()):

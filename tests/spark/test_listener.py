@@ -45,6 +45,8 @@ def progress(run: str, batch: int, observed: dict[str, Any] | None = None) -> An
             batchDuration=1000,
             numInputRows=5,
             eventTime={},
+            sources=[],
+            sink=SimpleNamespace(description="NoopTable"),
             observedMetrics={name: Row(**fields) for name, fields in (observed or {}).items()},
         )
     )

@@ -113,6 +113,8 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         event_times=_event_times(progress.eventTime or {}),
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
         groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
+        nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
+        any_runs=progress.sink.description.startswith("ForeachBatchSink"),
     )
 
 
