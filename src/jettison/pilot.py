@@ -82,6 +82,8 @@ class Pilot:
         Called off the fast path to complete reports.
     protected
         Names of the drop points that have protected rows.
+    entrance
+        Names of those at which rows are counted for the totals; all of them where not given.
     dry_run
         The counts say what would have been kept; in truth every row was.
     """
@@ -97,6 +99,7 @@ class Pilot:
         exact_counts: ExactCounts | None = None,
         *,
         protected: frozenset[str] = frozenset(),
+        entrance: frozenset[str] = frozenset(),
         dry_run: bool = False,
     ) -> None:
         self._points = points
@@ -119,7 +122,7 @@ class Pilot:
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
-        self.tally = Tally(protected, expected)
+        self.tally = Tally(protected, expected, entrance)
         self._groups = GroupBooks(policy, points)
         self.controller, self.plan = self._restore()
         self._on_record = self.plan
@@ -309,7 +312,7 @@ class Pilot:
         for name, counted in counts.items():
             seen, kept, exact = Counted(*counted)
             points[name] = replace(points[name], seen=seen, kept=kept, exact=exact)
-        if report.any_runs and not all(point.exact for point in points.values()) and not self.faults["estimate"]:
+        if report.any_runs and not all(point.exact for point in points.values()) and "estimate" not in self.faults:
             why = "the sink ran the plan of the batch never, in part or in ways that cannot be told apart"
             self.fault("estimate", f"row counts of batch {report.batch_id}, and maybe later ones, are estimates: {why}")
         return replace(stats, points=points)
