@@ -169,6 +169,15 @@ class Ledger:
                     if kind is None or record["record"] == kind:
                         yield record
 
+    def last(self, *kinds: str) -> Record | None:
+        """The record of one of these kinds that was written last, if there is one; older files are not read for it."""
+        for name in reversed(self._folder.names()):
+            if name.endswith(".jsonl"):
+                for record in reversed(parse(self._folder.read(name) or b"")[0]):
+                    if record["record"] in kinds:
+                        return record
+        return None
+
     def latest_plans(self) -> dict[int, Record]:
         """The last plans on record, by version."""
         with self._lock:

@@ -129,6 +129,13 @@ class Owner:
         self._folder.replace(_FILE, json.dumps(document).encode())
 
 
+def last_sign(folder: Folder) -> float | None:
+    """When the run that holds a checkpoint last gave a sign of life; `None` where none holds it."""
+    found = Owner(folder)._found()
+    at_s = None if found is None else found.get("at_s")
+    return float(at_s) if isinstance(at_s, (int, float)) else None
+
+
 def _is_dead(found: dict[str, Any]) -> bool:
     """Whether the process that wrote this is known to be gone."""
     pid = found.get("pid")
