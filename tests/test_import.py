@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +41,9 @@ def test_public_names_are_sorted_and_each_named_once():
 def test_an_unknown_name_is_an_attribute_error_as_for_any_module():
     with pytest.raises(AttributeError, match="no attribute 'shedder_of_the_future'"):
         _ = jettison.shedder_of_the_future
+
+
+def test_the_extra_for_spark_has_what_load_aware_needs() -> None:
+    """PySpark's `mapInArrow` asks for pandas."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert {re.match(r"[\w-]+", need)[0] for need in project["optional-dependencies"]["spark"]} == {"pyspark", "pandas"}

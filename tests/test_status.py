@@ -39,6 +39,25 @@ def test_the_line_names_mode_fractions_latency_rows_plan_and_cause():
     )
 
 
+def test_the_share_of_late_rows_is_named_where_it_is_another():
+    status = dataclasses.replace(STATUS, mode="thinning late rows", late_keep_fraction={"fares": 0.05})
+    assert str(status).startswith("thinning late rows (keep fraction: rides 0.250, fares 1.000 (late rows 0.050)),")
+
+
+def test_counts_that_are_estimates_are_called_so():
+    line = str(dataclasses.replace(STATUS, estimated_batches=2))
+    assert "about 1,000 of 4,000 rows kept (counts of 2 of 8 batches are estimates)" in line
+
+
+def test_a_query_that_has_ended_is_not_spoken_of_as_running():
+    ended = dataclasses.replace(STATUS, mode="ended")
+    assert str(ended) == (
+        "ended, 1,000 of 4,000 rows kept in 8 batches, last latency 2.50 s of 3 s, last plan 12: 4 times too many rows"
+    )
+    failed = dataclasses.replace(ended, error="java.lang.Boom: it broke\n  at line 7")
+    assert str(failed).startswith("ended by an error (java.lang.Boom: it broke), 1,000 of")
+
+
 def test_before_the_first_batch_the_line_says_so():
     assert "latency no batch yet of 3 s" in str(dataclasses.replace(STATUS, latency_s=None))
 

@@ -197,3 +197,41 @@ def test_where_nothing_can_be_appended_each_record_is_a_file_in_the_order_of_wri
     names = folder.names()
     assert [int(folder.read(name)) for name in names] == list(range(20)), "all carry the same second"
     assert all(name.startswith("run-000001-") and name.endswith(".jsonl") for name in names)
+
+
+def test_files_and_folders_below_the_checkpoint_are_the_owners_alone(tmp_path):
+    old = os.umask(0o022)
+    try:
+        folder = Folder(tmp_path / "checkpoint") / "jettison" / "ledger"
+        folder.append("run.jsonl", b"{}\n")
+        folder.replace("plan", b"{}")
+    finally:
+        os.umask(old)
+    root = tmp_path / "checkpoint"
+    assert [oct(path.stat().st_mode & 0o777) for path in (root, root / "jettison", root / "jettison" / "ledger")] == [
+        "0o755",  # Spark's and the user's as well
+        "0o700",
+        "0o700",
+    ]
+    assert {oct(path.stat().st_mode & 0o777) for path in (root / "jettison" / "ledger").iterdir()} == {"0o600"}
+
+
+def test_a_file_can_be_removed_once_or_twice(tmp_path):
+    folder = Folder(tmp_path)
+    folder.replace("plan", b"12345")
+    assert folder.sizes() == {"plan": 5}
+    folder.delete("plan")
+    folder.delete("plan")
+    assert folder.names() == []
+
+
+@pytest.mark.parametrize("uri", ["/tmp/a b/c%20d", "file:///tmp/a b/c%20d", "file:/tmp/a b/c%20d"])
+def test_a_path_means_what_it_says_as_spark_takes_it(uri):
+    folder = Folder(uri)
+    assert folder._path == "/tmp/a b/c%20d"
+    assert folder.uri.removeprefix("file://") == "/tmp/a b/c%20d"
+
+
+def test_a_path_is_escaped_for_readers_that_take_patterns():
+    assert (Folder("/tmp/a[1]") / "{b}*?\\").glob_escaped == "/tmp/a\\[1\\]/\\{b\\}\\*\\?\\\\"
+    assert Folder("/tmp/plain").glob_escaped == "/tmp/plain"

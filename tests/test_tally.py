@@ -30,6 +30,14 @@ def test_totals_are_sums_over_batches_and_drop_points():
     assert (tally.batches, tally.seen, tally.kept) == (2, 157, 90)
 
 
+def test_rows_count_once_where_drop_points_follow_one_another():
+    tally = Tally(entrance=frozenset("a"))
+    tally.exact(report(0), stats(0, a=PointStats(100, 40), b=PointStats(40, 10)), None)
+    tally.exact(report(1), stats(1, a=PointStats(7, 0), b=PointStats(0, 0, exact=False)), None)
+    assert (tally.batches, tally.seen, tally.kept, tally.estimated) == (2, 107, 40, 1)
+    assert tally.by_point == {"a": (107, 40), "b": (40, 10)}
+
+
 def test_before_any_count_rows_are_split_evenly_and_none_is_protected():
     assert Tally().input_share("a", 4) == 0.25
     assert Tally(frozenset("a")).protected_share("a") == 0.0

@@ -54,3 +54,23 @@ def test_a_status_that_cannot_be_read_is_named_and_the_rest_shown(tmp_path: Path
     text = shown(tmp_path)
     assert "latency: no rows" in text
     assert "function: " in text
+
+
+def test_a_query_that_has_ended_is_said_to_have(tmp_path: Path) -> None:
+    home = Folder(tmp_path) / "jettison"
+    ledger = Ledger.open(home / "ledger")
+    ledger.start(1.0)
+    ledger.batch(Stats(0, 1e9, 0.5, {"rows": PointStats(10, 9, exact=False)}), latency_s=None)
+    assert "ended" not in shown(tmp_path)
+    assert "about 9 of 10 rows kept" in shown(tmp_path)
+    ledger.stop(1.7e9, faults={}, error="it broke\n  at line 7")
+    assert "the query has ended at 2023-11-14 22:13:20+00:00 by an error: it broke\n" in shown(tmp_path)
+
+
+def test_a_query_that_gives_no_sign_of_life_is_said_to_give_none(tmp_path: Path) -> None:
+    home = Folder(tmp_path) / "jettison"
+    ledger = Ledger.open(home / "ledger")
+    ledger.start(1.0)
+    ledger.batch(Stats(0, 1e9, 0.5, {"rows": PointStats(10, 9)}), latency_s=None)
+    home.replace("owner.json", b'{"run": "a", "at_s": 1.0}')
+    assert "the query may have been killed" in shown(tmp_path)

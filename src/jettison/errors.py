@@ -38,6 +38,10 @@ class Unsupported(JettisonError, RuntimeError):
     """The environment cannot do what was asked; refused before anything starts."""
 
 
+class CheckpointInUse(JettisonError, RuntimeError):
+    """Another run holds the checkpoint; refused before anything is written beside it."""
+
+
 def explain(expected: str, got: str, *, hint: str, where: str = "") -> str:
     """Compose a message in the house form; the hint says the way out and does not repeat the rule.
 

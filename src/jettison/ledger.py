@@ -1,8 +1,9 @@
-"""The ledger: an append-only account of what was dropped, when and why.
+"""The ledger: an account of what was dropped, when and why.
 
-One JSON object a line, in `jettison/ledger/` under the query's checkpoint; each run of the query opens a file of its
-own, so that nothing written is ever rewritten. It can be read while the query runs. `docs/ledger.md` describes the
-records. No answer depends on it.
+One JSON object a line, in `jettison/ledger/` under the query's checkpoint. What is written is never rewritten. Each run
+of the query opens a file of its own, and a next one when that has grown; a file that is closed gets a summary beside
+it, so that it need not be read again, and the oldest go when there are too many, while their totals stay. It can be
+read while the query runs. `docs/ledger.md` describes the records. No answer depends on it.
 """
 
 from __future__ import annotations
@@ -10,27 +11,41 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from jettison.concept.book import ClosedPane
+from jettison.ledger_lines import Record, parse
+from jettison.ledger_summary import Count, Summary
 from jettison.plan import DropPlan
+from jettison.redact import redacted
 from jettison.stats import Stats
 from jettison.storage import Folder
 
 SCHEMA_VERSION = 1
-Once = tuple[str | int, ...]
+SEGMENT_BYTES = 4 * 2**20
+KEEP_BYTES = 64 * 2**20
+_MOST_SEGMENTS = 256
+_SUMMARY = ".summary.json"
+_PRUNED = ".pruned.json"
+_FILE = re.compile(r"(?P<segment>(?P<writer>.+)-\d{6,}(?:\.\d{4,})?)(?:-\d{20}-[0-9a-f]{32})?\.jsonl")
+_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Rows over all batches of the ledger. `seen == kept + dropped` always holds."""
+    """Rows over all batches of the ledger. `seen == kept + dropped` always holds.
+
+    Where drop points follow one another, rows are counted once, at the entrance. In `estimated` of the batches some
+    counts are estimates.
+    """
 
     batches: int
     seen: int
     kept: int
+    estimated: int = 0
 
     @property
     def dropped(self) -> int:
@@ -41,7 +56,21 @@ class Totals:
 class Ledger:
     """Append records to, or read them from, the ledger in `folder`.
 
-    A batch is recorded at most once over the life of the checkpoint, however often the query restarts.
+    A batch is recorded at most once over the life of the checkpoint, however often the query restarts. Whatever is
+    damaged is skipped and counted.
+
+    Parameters
+    ----------
+    folder
+        Where it lies.
+    run
+        Name of the file to write; without one the ledger is only read.
+    entrance
+        Drop points at which rows are counted for the totals; all of them where not given.
+    segment_bytes
+        From this size on a file is closed and the next one opened.
+    keep_bytes
+        What the files of one writer may take together; beyond it the oldest go and only their totals stay.
 
     Examples
     --------
@@ -52,26 +81,38 @@ class Ledger:
     >>> ledger.batch(batch, latency_s=1.2), ledger.batch(batch, latency_s=1.2)
     (True, False)
     >>> ledger.totals()
-    Totals(batches=1, seen=10, kept=4)
+    Totals(batches=1, seen=10, kept=4, estimated=0)
     """
 
-    def __init__(self, folder: Folder | str | Path, *, run: str = "") -> None:
+    def __init__(
+        self,
+        folder: Folder | str | Path,
+        *,
+        run: str = "",
+        entrance: Sequence[str] = (),
+        segment_bytes: int = SEGMENT_BYTES,
+        keep_bytes: int = KEEP_BYTES,
+    ) -> None:
         self._folder = folder if isinstance(folder, Folder) else Folder(folder)
-        self._file = f"{run or 'reader'}.jsonl"
+        self._run, self._part, self._written = run, 1, 0
+        self._entrance = tuple(entrance)
+        self._segment_bytes, self._keep_bytes = segment_bytes, keep_bytes
         self._lock = threading.RLock()
         self._torn = False
+        self.damaged = 0
         # Only a writer needs to know what is on record; a reader should not read everything twice.
-        self._recorded = {_once(record) for record in self.records() if "batch_id" in record} if run else set[Once]()
+        self._known = self._closed_books() if run else Summary()
+        self._segment = Summary()
 
     @classmethod
-    def open(cls, folder: Folder, *, writer: str = "run") -> Ledger:
+    def open(cls, folder: Folder, *, writer: str = "run", **settings: Any) -> Ledger:
         """Open the ledger in `folder` for writing, in a new file after those of earlier runs.
 
         Each `writer` has files of its own, so that two can write at the same time.
         """
         numbered = re.compile(rf"{re.escape(writer)}-(\d+)")
         runs = [int(match[1]) for name in folder.names() if (match := numbered.match(name))]
-        return cls(folder, run=f"{writer}-{max(runs, default=0) + 1:06d}")
+        return cls(folder, run=f"{writer}-{max(runs, default=0) + 1:06d}", **settings)
 
     def start(self, at_s: float, **facts: Any) -> None:
         """Record that a run of the query began."""
@@ -79,7 +120,8 @@ class Ledger:
 
     def plan(self, at_s: float, plan: DropPlan) -> None:
         """Record a plan, with its cause, before it is used."""
-        self._append({"record": "plan", "at_s": at_s, **plan.on_record()})
+        record = plan.on_record()
+        self._append({"record": "plan", "at_s": at_s, **record, "cause": redacted(record["cause"])})
 
     def batch(self, stats: Stats, *, latency_s: float | None) -> bool:
         """Record one micro-batch; return whether it was new to the ledger."""
@@ -96,6 +138,8 @@ class Ledger:
                 for name, p in stats.points.items()
             },
         }
+        if self._entrance and set(self._entrance) < set(stats.points):
+            record["entrance"] = list(self._entrance)
         return self._append_once(record)
 
     def function(self, at_s: float, batch_id: int, name: str, seen: int, kept: int, **facts: Any) -> bool:
@@ -110,66 +154,205 @@ class Ledger:
 
     def fault(self, at_s: float, kind: str, detail: str) -> None:
         """Record that something failed and every row was kept, or that a count is missing."""
-        self._append({"record": "fault", "at_s": at_s, "kind": kind, "detail": detail})
+        self._append({"record": "fault", "at_s": at_s, "kind": kind, "detail": redacted(detail)})
 
-    def stop(self, at_s: float, **facts: Any) -> None:
+    def stop(self, at_s: float, *, error: str | None = None, **facts: Any) -> None:
         """Record that a run of the query ended."""
-        self._append({"record": "stop", "at_s": at_s, **facts})
+        text = None if error is None else redacted(error)
+        self._append({"record": "stop", "at_s": at_s, **facts, "error": text})
 
-    def records(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
-        """All records in the order of writing, or those of one kind."""
+    def records(self, kind: str | None = None) -> Iterator[Record]:
+        """All records that are still there in the order of writing, or those of one kind."""
         for name in self._folder.names():
             if name.endswith(".jsonl"):
-                for record in _parse(self._folder.read(name) or b""):
+                for record in parse(self._folder.read(name) or b"")[0]:
                     if kind is None or record["record"] == kind:
                         yield record
 
+    def last(self, *kinds: str) -> Record | None:
+        """The record of one of these kinds that was written last, if there is one; older files are not read for it."""
+        for name in reversed(self._folder.names()):
+            if name.endswith(".jsonl"):
+                for record in reversed(parse(self._folder.read(name) or b"")[0]):
+                    if record["record"] in kinds:
+                        return record
+        return None
+
+    def latest_plans(self) -> dict[int, Record]:
+        """The last plans on record, by version."""
+        with self._lock:
+            known = self._everything() if not self._run else self._all_known()
+        return {plan["version"]: plan for plan in known.plans}
+
     def totals(self, kind: str = "batch") -> Totals:
-        """Rows seen and kept over all recorded batches: by the guards, or with `"function"` by functions."""
-        batches = {_once(record): record["points"] for record in self.records(kind)}
-        return Totals(len(batches), _total(batches, "seen"), _total(batches, "kept"))
+        """Rows seen and kept over all batches ever recorded: by the guards, or with `"function"` by functions."""
+        return _totals(self._everything().totals.get(kind, Count()))
+
+    def totals_by_point(self, kind: str = "batch") -> dict[str, Totals]:
+        """The same for each drop point, or each function."""
+        return {name: _totals(count) for name, count in self._everything().points.get(kind, {}).items()}
 
     def gaps(self) -> list[int]:
         """Batches that ran but are not on record, because the driver died between their commit and their record."""
-        recorded = {record["batch_id"] for record in self.records("batch")}
-        return sorted(set(range(min(recorded), max(recorded) + 1)) - recorded) if recorded else []
+        recorded = self._everything().on_record.get("batch")
+        return [] if recorded is None else recorded.missing(0)
 
-    def _append_once(self, record: Mapping[str, Any]) -> bool:
+    def _append_once(self, record: Record) -> bool:
         with self._lock:
-            if _once(record) in self._recorded:
+            if self._known.has(record) or self._segment.has(record):
                 return False
             self._append(record)
-            self._recorded.add(_once(record))
         return True
 
-    def _append(self, record: Mapping[str, Any]) -> None:
+    def _append(self, record: Record) -> None:
         line = json.dumps(record, allow_nan=False) + "\n"
         with self._lock:
+            if self._written >= self._segment_bytes:
+                self._next_segment()
             # A write that failed may have left part of a line behind; the next record must not be joined to it.
             start = "\n" if self._torn else ""
             self._torn = True
-            self._folder.append(self._file, (start + line).encode())
+            self._folder.append(f"{self._segment_name()}.jsonl", (start + line).encode())
             self._torn = False
+            self._written += len(line)
+            self._segment.take(record)
+
+    def _segment_name(self) -> str:
+        return self._run if self._part == 1 else f"{self._run}.{self._part:04d}"
+
+    def _next_segment(self) -> None:
+        self._close(self._segment_name(), self._segment)
+        self._known.add(self._segment)
+        self._segment, self._written = Summary(), 0
+        self._part += 1
+        self._prune()
+
+    def _close(self, segment: str, summary: Summary) -> None:
+        sizes = self._folder.sizes()
+        covered = _size(sizes, _segments(sizes).get(segment, []))
+        document = {"bytes": covered, "summary": summary.to_json()}
+        self._folder.replace(segment + _SUMMARY, json.dumps(document).encode())
+
+    def _all_known(self) -> Summary:
+        known = Summary()
+        known.add(self._known)
+        known.add(self._segment)
+        return known
+
+    def _closed_books(self) -> Summary:
+        """What this writer's earlier runs have on record; those that left no summary are read, this once."""
+        sizes = self._folder.sizes()
+        through, total = self._pruned(self._writer())
+        segments = _segments(sizes, self._writer())
+        self._remove({segment for segment in segments if segment <= through}, segments)  # left behind by a crash
+        for segment, files in segments.items():
+            if segment <= through:
+                continue
+            summary = self._summary(segment, sizes, files)
+            if summary is None:
+                summary = self._read(files)
+                self.damaged += summary.damaged
+                self._close(segment, summary)
+            total.add(summary)
+        self._prune()
+        return total
+
+    def _everything(self) -> Summary:
+        """What all writers have on record, past and present. Begun anew should a file vanish meanwhile."""
+        for _ in range(_LOOKS):
+            total, sizes = Summary(), self._folder.sizes()
+            through = {}
+            for writer in {name.removesuffix(_PRUNED) for name in sizes if name.endswith(_PRUNED)}:
+                through[writer], summary = self._pruned(writer)
+                total.add(summary)
+            for segment, files in _segments(sizes).items():
+                if segment > through.get(_writer_of(segment), ""):
+                    total.add(self._summary(segment, sizes, files) or self._read(files))
+            if sizes.keys() <= self._folder.sizes().keys():
+                break
+        return total
+
+    def _summary(self, segment: str, sizes: Mapping[str, int], files: Sequence[str]) -> Summary | None:
+        """The summary of a segment, if there is one that covers all of it: an old writer may not have ended."""
+        if segment + _SUMMARY not in sizes:
+            return None
+        covered, summary = _restored(self._folder.read(segment + _SUMMARY), "bytes")
+        return summary if covered == _size(sizes, files) else None
+
+    def _read(self, files: Sequence[str]) -> Summary:
+        summary = Summary()
+        for name in files:
+            records, damaged = parse(self._folder.read(name) or b"")
+            for record in records:
+                summary.take(record)
+            summary.damaged += damaged
+        return summary
+
+    def _prune(self) -> None:
+        """Let the oldest closed files go while there are too many: first their totals are taken over."""
+        sizes = self._folder.sizes()
+        segments = _segments(sizes, self._writer())
+        taken, gone = _size(sizes, [name for files in segments.values() for name in files]), set[str]()
+        through, total = self._pruned(self._writer())
+        for segment in sorted(segments):
+            if taken <= self._keep_bytes and len(segments) - len(gone) <= _MOST_SEGMENTS:
+                break
+            summary = self._summary(segment, sizes, segments[segment])
+            if summary is None:  # still being written
+                break
+            if segment > through:
+                total.add(summary)
+            taken -= _size(sizes, segments[segment])
+            gone.add(segment)
+        if gone:
+            # Named in the file, so that those which a crash leaves behind are not counted twice.
+            document = {"through": max(through, *gone), "summary": total.to_json()}
+            self._folder.replace(self._writer() + _PRUNED, json.dumps(document).encode())
+            self._remove(gone, segments)
+
+    def _pruned(self, writer: str) -> tuple[str, Summary]:
+        """The last file of a writer that is gone, and what all of those held."""
+        through, summary = _restored(self._folder.read(writer + _PRUNED), "through")
+        return (through, summary) if isinstance(through, str) and summary is not None else ("", Summary())
+
+    def _remove(self, gone: set[str], segments: Mapping[str, Sequence[str]]) -> None:
+        for segment in gone:
+            for name in segments[segment]:
+                self._folder.delete(name)
+            self._folder.delete(segment + _SUMMARY)
+
+    def _writer(self) -> str:
+        return _writer_of(self._run)
 
 
-def _parse(content: bytes) -> Iterator[dict[str, Any]]:
-    # A line that a killed driver left half written has no newline; it was never a record. Nor was one that a full
-    # disk cut short: it must not make the rest unreadable, and a batch lost that way appears in `gaps`.
-    whole, _, _ = content.rpartition(b"\n")
-    for line in whole.splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and "record" in record:
-            yield record
+def _writer_of(segment: str) -> str:
+    return re.sub(r"-\d{6,}(\.\d{4,})?$", "", segment)
 
 
-def _once(record: Mapping[str, Any]) -> Once:
-    """What no two records share: the batch, and for functions also which one."""
-    points = record.get("points", ()) if record["record"] == "function" else ()
-    return record["record"], record["batch_id"], *points
+def _size(sizes: Mapping[str, int], files: Sequence[str]) -> int:
+    return sum(sizes[name] for name in files)
 
 
-def _total(batches: Mapping[Once, Mapping[str, Mapping[str, int]]], field: str) -> int:
-    return sum(point[field] for points in batches.values() for point in points.values())
+def _segments(names: Mapping[str, int], writer: str | None = None) -> dict[str, list[str]]:
+    """The files of each segment, oldest first; where nothing can be appended to, a segment has a file for each record."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        match = _FILE.fullmatch(name)
+        if match and writer in (None, match["writer"]):
+            found.setdefault(match["segment"], []).append(name)
+        elif name.endswith(".jsonl") and not match and writer is None:
+            found.setdefault(name.removesuffix(".jsonl"), []).append(name)
+    return found
+
+
+def _restored(content: bytes | None, beside: str) -> tuple[Any, Summary | None]:
+    """What a file says beside a summary, and the summary; nothing where there is no such file, or a damaged one."""
+    try:
+        document = json.loads(content or b"{}")
+        return document[beside], Summary.from_json(document["summary"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None, None
+
+
+def _totals(count: Count) -> Totals:
+    return Totals(count.batches, count.seen, count.kept, count.estimated)

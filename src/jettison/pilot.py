@@ -14,12 +14,12 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from jettison import restart
-from jettison.batch_report import BatchReport
+from jettison.batch_report import BatchReport, Counted
 from jettison.control import Controller, ControlSettings
 from jettison.group_books import GroupBooks
 from jettison.ledger import Ledger
@@ -34,6 +34,7 @@ from jettison.policies.base import (
     Policy,
     WeighsLoad,
 )
+from jettison.redact import redacted
 from jettison.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Schedule
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, PointStats, Stats
@@ -45,11 +46,12 @@ log = logging.getLogger("jettison")
 
 _FINISHED = None
 _TICK_S = 0.25  # between plans while a batch runs
+_MOST_BEHIND = 32
 _RESTORED = "restored after a restart: "
 
 
-ExactCounts = Callable[[BatchReport], Mapping[str, tuple[int, int]]]
-"""Rows seen and kept by drop point, for a report whose counts are incomplete. May block and may raise."""
+ExactCounts = Callable[[BatchReport], Mapping[str, Counted]]
+"""Counts by drop point, for a report whose counts are incomplete; none where they are not to be had. May block and raise."""
 
 
 class Pilot:
@@ -71,6 +73,8 @@ class Pilot:
         Called off the fast path to complete reports.
     protected
         Names of the drop points that have protected rows.
+    entrance
+        Names of those at which rows are counted for the totals; all of them where not given.
     dry_run
         The counts say what would have been kept; in truth every row was.
     """
@@ -86,6 +90,7 @@ class Pilot:
         exact_counts: ExactCounts | None = None,
         *,
         protected: frozenset[str] = frozenset(),
+        entrance: frozenset[str] = frozenset(),
         dry_run: bool = False,
     ) -> None:
         self._points = points
@@ -100,6 +105,7 @@ class Pilot:
         self._stopped = threading.Event()
         self._closed = threading.Event()
         self._reports: queue.Queue[tuple[BatchReport, Stats] | None] = queue.Queue()
+        self._unrecorded: set[int] = set()
         self._threads: list[threading.Thread] = []
         self._previous_start_s: float | None = None
         self._patience = Patience(publisher.lease_s)
@@ -107,11 +113,13 @@ class Pilot:
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
-        self.tally = Tally(protected, expected)
+        self.tally = Tally(protected, expected, entrance)
         self._groups = GroupBooks(policy, points)
         self.controller, self.plan, self._board, self._touched = self._restore()
         self._last_stats: Stats | None = None
         self._dependent = False
+        self.aside: Callable[[BatchReport], None] = lambda _: None
+        """Called with each report, off the fast path: it may block."""
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
 
@@ -140,6 +148,7 @@ class Pilot:
             self._attempt(lambda: self._step(stats, report))
             self._last_stats = stats
             self._previous_start_s = stats.started_s
+            self._unrecorded.add(report.batch_id)
         self._reports.put((report, stats))
 
     def idle(self, now_s: float) -> None:
@@ -165,8 +174,8 @@ class Pilot:
             self._closed.set()
 
     def await_close(self, timeout_s: float) -> bool:
-        """Wait until `close` has finished the books; false if that takes longer."""
-        return self._closed.wait(timeout_s)
+        """Wait until `close` has finished the books; false if that takes longer, or if a batch is not on record."""
+        return self._closed.wait(timeout_s) and not self._unrecorded
 
     def _step(self, stats: Stats, report: BatchReport) -> None:
         if report.sampled and isinstance(self._policy, LearnsFromRows):
@@ -224,8 +233,9 @@ class Pilot:
         until_us = self._touched.until_us
         return DEPENDENT_US if self._dependent and until_us > NEVER_US else until_us
 
-    def rows_are_dependent(self) -> None:
+    def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
         """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""
+        log.warning("jettison: rows behind %r are multiplied (%s); bounds would be too short", point, multipliers[0])
         with self._lock:
             self._dependent = True
             self._attempt(lambda: self._board.restate(self._doubtful_until_us()))
@@ -249,7 +259,7 @@ class Pilot:
         except Exception as error:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
-            everything = self._on_record.released(self._last_version + 1, f"controller failed: {error}")
+            everything = self._on_record.released(self._last_version + 1, redacted(f"controller failed: {error}"))
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:
@@ -295,7 +305,8 @@ class Pilot:
         protected = self.tally.protected_share(name)
         kept = report.kept.get(name)
         if kept is not None:
-            return PointStats(max(seen, kept), kept, protected, name in report.seen, *self._groups.known(name))
+            counted = name in report.seen and not report.any_runs
+            return PointStats(max(seen, kept), kept, protected, counted, *self._groups.known(name))
         setting = in_force.points.get(name) if in_force else None
         fraction = 1.0 if setting is None else self._share_kept(setting, report.event_times)
         kept = round(seen * (protected + (1 - protected) * fraction))
@@ -326,21 +337,35 @@ class Pilot:
             report, stats = item
             try:
                 self._record(report, self._completed(report, stats))
+                self.aside(report)
             except Exception as error:
                 self.fault("ledger", f"{type(error).__name__}: {error}")
 
     def _completed(self, report: BatchReport, stats: Stats) -> Stats:
-        if all(point.exact for point in stats.points.values()) or self._exact_counts is None:
+        if all(point.exact for point in stats.points.values()):
             return stats
-        if report.input_rows == 0:
+        if report.nothing_new:
             return replace(stats, points={name: replace(point, exact=True) for name, point in stats.points.items()})
+        counts = {} if self._exact_counts is None else self._counts(report, self._exact_counts)
+        points = dict(stats.points)
+        for name, counted in counts.items():
+            seen, kept, exact = Counted(*counted)
+            points[name] = replace(points[name], seen=seen, kept=kept, exact=exact)
+        if report.any_runs and not all(point.exact for point in points.values()) and "estimate" not in self.faults:
+            why = "the sink ran the plan of the batch never, in part or in ways that cannot be told apart"
+            self.fault("estimate", f"row counts of batch {report.batch_id}, and maybe later ones, are estimates: {why}")
+        return replace(stats, points=points)
+
+    def _counts(self, report: BatchReport, exact_counts: ExactCounts) -> Mapping[str, Counted]:
+        """What the backend counted; nothing where it cannot, or where asking would let the books fall behind."""
+        behind = self._reports.qsize()
         try:
-            counts = self._exact_counts(report)
+            if behind > _MOST_BEHIND:
+                raise TimeoutError(f"the books are {behind} batches behind, so its counts are estimates")
+            return exact_counts(report)
         except Exception as error:
-            self.fault("accounting", f"batch {report.batch_id}: {error}")
-            return stats
-        points = {name: replace(stats.points[name], seen=s, kept=k, exact=True) for name, (s, k) in counts.items()}
-        return replace(stats, points={**stats.points, **points})
+            self.fault("accounting", f"batch {report.batch_id}: {error or type(error).__name__}")
+            return {}
 
     def _record(self, report: BatchReport, stats: Stats) -> None:
         with self._lock:
@@ -348,6 +373,7 @@ class Pilot:
             latency_s = self.tally.latency_of(report.batch_id)
             closed = self._groups.take_closed()
         self.ledger.batch(stats, latency_s=latency_s)
+        self._unrecorded.discard(stats.batch_id)
         for name, pane in closed:
             self.ledger.concept(stats.committed_s, name, pane)
         if all(point.exact for point in stats.points.values()):
@@ -385,10 +411,12 @@ class Pilot:
 
         What was published stays on file: a batch that the crash interrupted is repeated under the plan that it had.
         """
-        on_record = {record["version"]: record for record in self.ledger.records("plan")}
+        if self.ledger.damaged:
+            self.fault("ledger", f"{self.ledger.damaged} damaged records of earlier runs were skipped")
+        on_record = self.ledger.latest_plans()
         try:
             on_file, lost = self._publisher.published(), False
-        except ValueError as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             self.fault("plan", f"the plan on file cannot be read ({error})")
             on_file, lost = None, True
         saved = restart.saved_controller(self._folder, self._settings, self.fault)
@@ -406,6 +434,7 @@ class Pilot:
 
     def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""
+        detail = redacted(detail)
         with self._lock:
             self.faults[kind] += 1
             first = self.faults[kind] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from jettison.control import Controller, ControlSettings
 from jettison.plan import DropPlan
@@ -22,7 +22,7 @@ def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Mapping[str, Any
     for version in sorted((version for version in on_record if version > plan.version), reverse=True):
         try:
             return DropPlan.from_json(json.dumps(on_record[version]))
-        except ValueError as error:
+        except (ValueError, TypeError, LookupError) as error:
             fault("plan", f"plan {version} on record cannot be read ({error})")
     return plan
 
@@ -38,7 +38,16 @@ def saved_controller(folder: Folder, settings: ControlSettings, fault: Fault) ->
     if content is None:
         return None
     try:
-        return Controller.from_dict(settings, json.loads(content))
+        controller = Controller.from_dict(settings, json.loads(content, parse_constant=_refuse))
+        budget = controller.initial()
+        if not all(0.0 <= share <= 1.0 for share in (budget.keep_fraction, budget.late_keep_fraction)):
+            raise ValueError(f"a share to keep of {budget.keep_fraction}, {budget.late_keep_fraction} for late rows")
+        json.dumps(controller.to_dict(), allow_nan=False)  # what cannot be saved again was not saved like this
     except Exception as error:
-        fault("state", f"the controller's state cannot be read ({error}); starting afresh")
+        fault("state", f"the controller's state cannot be read ({type(error).__name__}: {error}); starting afresh")
         return None
+    return controller
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")

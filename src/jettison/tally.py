@@ -26,13 +26,21 @@ class Tally:
         Names of the drop points that have protected rows; at the others that share is 0.
     expected
         Part of the query's input rows that is expected at drop points before anything has been counted.
+    entrance
+        Drop points at which rows are counted for the totals; all of them where not given.
     """
 
     def __init__(
-        self, protected: frozenset[str] = frozenset(), expected: Mapping[str, float] = MappingProxyType({})
+        self,
+        protected: frozenset[str] = frozenset(),
+        expected: Mapping[str, float] = MappingProxyType({}),
+        entrance: frozenset[str] = frozenset(),
     ) -> None:
         self._protected = protected
         self._expected = expected
+        self._entrance = entrance
+        self.estimated = 0
+        self.by_point: dict[str, tuple[int, int]] = {}
         self.batches = 0
         self.seen = 0
         self.kept = 0
@@ -62,9 +70,13 @@ class Tally:
     def exact(self, report: BatchReport, stats: Stats, in_force: DropPlan | None) -> None:
         """The final counts of a batch."""
         self.batches += 1
-        self.seen += stats.seen
-        self.kept += stats.kept
+        self.estimated += not all(point.exact for point in stats.points.values())
         for name, point in stats.points.items():
+            if not self._entrance or name in self._entrance:
+                self.seen += point.seen
+                self.kept += point.kept
+            seen, kept = self.by_point.get(name, (0, 0))
+            self.by_point[name] = (seen + point.seen, kept + point.kept)
             if not point.exact or point.seen < _ENOUGH_ROWS:
                 continue
             if report.input_rows:  # Spark reports 0 where it cannot tell

@@ -6,6 +6,7 @@ Nothing is asked of the running query, so it works from any process that reaches
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from jettison import storage
 from jettison.costs.status import STATUS_FILE, CostStatus
 from jettison.errors import InvalidInput, explain
 from jettison.ledger import Ledger
+from jettison.owner import BEAT_S, last_sign
 from jettison.storage import Folder
 
 _KEYS_SHOWN = 10
@@ -44,28 +46,42 @@ def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) 
 
 def panel(home: Folder) -> RenderableType:
     """What the ledger and the learned costs in `home` say at this moment."""
-    parts = [*_query(Ledger(home / "ledger")), *_function(home / "costs")]
+    parts = [*_query(home), *_function(home / "costs")]
     return Group(*parts) if parts else Text(f"nothing on record in {home.uri}")
 
 
-def _query(ledger: Ledger) -> list[RenderableType]:
-    records = list(ledger.records())
-    batches = [one for one in records if one["record"] == "batch"]
-    plans = [one for one in records if one["record"] == "plan"]
-    if not batches:
+def _query(home: Folder) -> list[RenderableType]:
+    ledger = Ledger(home / "ledger")
+    batch, plan = ledger.last("batch"), ledger.last("plan")
+    if batch is None:
         return []
-    latency_s = batches[-1]["latency_s"]
+    latency_s = batch["latency_s"]
     lines = [
-        f"query: batch {batches[-1]['batch_id']}, {_rows(batches[-1])}",
+        *_end(ledger, home),
+        f"query: batch {batch['batch_id']}, {_rows(batch)}",
         "latency: " + ("no rows" if latency_s is None else f"{latency_s:.2f} s"),
-        *([f"plan {plans[-1]['version']}: {plans[-1]['cause']}"] if plans else []),
+        *([] if plan is None else [f"plan {plan['version']}: {plan['cause']}"]),
     ]
     return [Text("\n".join(lines))]
 
 
+def _end(ledger: Ledger, home: Folder) -> list[str]:
+    """That the query has ended, or may have been killed; nothing while it runs."""
+    last, sign_s = ledger.last("start", "stop"), last_sign(home)
+    if last is not None and last["record"] == "stop":
+        at = datetime.fromtimestamp(last["at_s"], UTC).isoformat(" ", "seconds")
+        error = str(last.get("error") or "").strip().splitlines()
+        return [f"the query has ended at {at}" + (f" by an error: {error[0]}" if error else "")]
+    silent_s = 0.0 if sign_s is None else time.time() - sign_s
+    return [f"no sign of life for {silent_s:.0f} s: the query may have been killed"] if silent_s > 3 * BEAT_S else []
+
+
 def _rows(record: dict[str, Any]) -> str:
-    seen, kept = (sum(point[name] for point in record["points"].values()) for name in ("seen", "kept"))
-    return f"{kept:,} of {seen:,} rows kept"
+    points = record["points"]
+    counted = [points[name] for name in record.get("entrance") or points]
+    seen, kept = (sum(point[name] for point in counted) for name in ("seen", "kept"))
+    about = "" if all(point.get("exact", True) for point in counted) else "about "
+    return f"{about}{kept:,} of {seen:,} rows kept"
 
 
 def _function(folder: Folder) -> list[RenderableType]:

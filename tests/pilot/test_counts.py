@@ -50,10 +50,71 @@ def test_counts_that_came_with_the_report_are_not_asked_for_again(fly, folder):
 def test_a_batch_without_rows_is_exact_without_asking(fly, folder):
     asked = []
     pilot = fly(FakePublisher(), exact_counts=asked.append)
-    pilot.batch(report(0, rows=0))
+    pilot.batch(report(0, rows=0, nothing_new=True))
     pilot.close()
     assert asked == []
     assert records(folder, "batch")[0]["points"]["rows"] == {"seen": 0, "kept": 0, "dropped": 0, "exact": True}
+
+
+def test_a_batch_that_spark_counted_no_rows_of_is_not_called_exact_for_that(fly, folder):
+    pilot = fly(FakePublisher(), exact_counts=lambda of: {})
+    pilot.batch(report(0, rows=0, any_runs=True))
+    pilot.close()
+    assert records(folder, "batch")[0]["points"]["rows"] == {"seen": 0, "kept": 0, "dropped": 0, "exact": False}
+
+
+def test_counts_that_are_not_certain_are_called_estimates_and_that_is_said_once(fly, folder, caplog):
+    pilot = fly(FakePublisher(), exact_counts=lambda of: {"rows": (22, 10, False)})
+    for number in range(3):
+        pilot.batch(report(number, any_runs=True))
+    pilot.close()
+    assert [batch["points"]["rows"]["exact"] for batch in records(folder, "batch")] == [False] * 3
+    assert pilot.faults == {"estimate": 1}
+    assert len(warnings(caplog)) == 1
+    assert Ledger(folder / "ledger").totals() == Totals(3, 66, 30, estimated=3)
+
+
+def test_counts_that_came_with_the_report_are_estimates_where_the_sink_may_run_the_plan_at_will(fly, folder):
+    pilot = fly(FakePublisher())
+    pilot.batch(counted(0, rows=500, kept=300, any_runs=True))
+    pilot.close()
+    assert records(folder, "batch")[0]["points"]["rows"] == {"seen": 500, "kept": 300, "dropped": 200, "exact": False}
+
+
+def test_books_that_fall_behind_go_on_with_estimates(fly, folder):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(of):
+        begun.set()
+        assert go_on.wait(PATIENCE_S)
+        return {"rows": (of.input_rows, of.input_rows)}
+
+    pilot = fly(FakePublisher(), exact_counts=slow)
+    pilot.batch(report(0))
+    assert begun.wait(PATIENCE_S)
+    for number in range(1, 100):
+        pilot.batch(report(number))
+    go_on.set()
+    pilot.close()
+    exact = [batch["points"]["rows"]["exact"] for batch in records(folder, "batch")]
+    assert len(exact) == 100
+    assert exact == [True] + [False] * 67 + [True] * 32, "until they had caught up"
+
+
+def test_books_are_not_called_complete_while_a_batch_is_not_on_record(fly, monkeypatch):
+    pilot = fly(FakePublisher())
+    take_down = pilot.ledger.batch
+
+    def fails_once(stats, **facts):
+        if stats.batch_id == 1:
+            raise OSError("disk full")
+        return take_down(stats, **facts)
+
+    monkeypatch.setattr(pilot.ledger, "batch", fails_once)
+    for number in range(3):
+        pilot.batch(counted(number))
+    pilot.close()
+    assert not pilot.await_close(PATIENCE_S)
 
 
 def test_counts_of_some_points_leave_the_others_expected(fly, folder):

@@ -97,8 +97,23 @@ def test_a_missing_plan_on_restart_is_made_again_under_a_higher_version(fly, fol
 
 @pytest.mark.parametrize(
     "state",
-    [b"", b"{", b"[]", b"null", b"{}", b'{"keep": 1', b"\xff\xfe", b'{"model": 3}'],
-    ids=lambda state: repr(state)[1:],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"keep": 1',
+        b"\xff\xfe",
+        b'{"model": 3}',
+        b'{"keep": NaN}',
+        b'{"keep": 1e999}',
+        b'{"keep": "0.5"}',
+        b'{"keep": -1}',
+        b'{"keep": [[]]}',
+        b"[" * 100_000,
+    ],
+    ids=lambda state: repr(state)[1:30],
 )
 @pytest.mark.parametrize("controller", [ScriptedController, Controller], ids=["scripted", "real"])
 def test_a_damaged_controller_state_on_restart_means_a_fresh_start(fly, folder, caplog, monkeypatch, state, controller):
@@ -136,3 +151,62 @@ def test_a_lost_ledger_does_not_let_versions_go_back(fly, folder):
     publisher = FilePublisher(folder)
     publisher.publish(Schedule.of(DropPlan(41, {"rows": RandomDrop(0.5)}, "why")))
     assert fly(publisher).plan.version == 42
+
+
+def shorten(document, path, value):
+    """The document with what lies at `path` replaced."""
+    if not path:
+        return value
+    if isinstance(document, dict):
+        return {key: shorten(old, path[1:], value) if key == path[0] else old for key, old in document.items()}
+    return [shorten(old, path[1:], value) if number == path[0] else old for number, old in enumerate(document)]
+
+
+def places(document, path=()):
+    """The way to everything in a document."""
+    parts = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, part in parts:
+        yield (*path, key)
+        yield from places(part, (*path, key))
+
+
+def test_whatever_is_wrong_in_the_controllers_state_the_query_starts(fly, folder, monkeypatch):
+    fly_by(monkeypatch, Controller)
+    first = fly(FilePublisher(folder))
+    for number in range(4):
+        first.batch(replace(counted(number, rows=600_000, version=first.plan.version), duration_s=1.9))
+    first.close()
+    state = json.loads(folder.read("controller.json"))
+    for place in places(state):
+        for wrong in (float("nan"), "x", [], {}, -1e300, None):
+            folder.replace("controller.json", json.dumps(shorten(state, place, wrong)).encode())
+            started = fly(FilePublisher(folder), start=False)
+            assert 0.0 <= started.plan.points["rows"].keep_fraction <= 1.0, (place, wrong)
+
+
+def test_damage_in_the_ledger_is_said_once_and_keeps_no_query_from_starting(fly, folder, caplog):
+    first = fly(FilePublisher(folder))
+    shed(first, 0.25)
+    first.close()
+    ledger = folder / "ledger"
+    lines = ledger.read("run-000001.jsonl").splitlines()
+    spoilt = [line.replace(b'"version"', b'"vession"').replace(b'"kept"', b'"keft"') for line in lines]
+    ledger.replace("run-000001.jsonl", b"\n".join([*spoilt, b'{"record": "plan", "version": NaN}', b"[" * 99_999, b""]))
+    (ledger / ".").delete("run-000001.summary.json")
+    second = fly(FilePublisher(folder))
+    assert second.plan.version == first.plan.version + 1, "from the plan on file"
+    assert second.faults == {"ledger": 1}
+    assert ["damaged records" in warning for warning in warnings(caplog)] == [True]
+    second.close()
+    assert not fly(FilePublisher(folder)).faults
+
+
+def test_no_secret_of_an_error_goes_anywhere(fly, folder, caplog):
+    publisher = FilePublisher(folder)
+    pilot = fly(publisher)
+    pilot.controller.error = ConnectionError("jdbc:postgresql://ann:hunter2@db/rides?password=hunter2")
+    pilot.batch(counted(0))
+    pilot.close(error="password=hunter2")
+    assert "hunter2" not in str(records(folder)) + str(warnings(caplog)) + publisher.published().cause

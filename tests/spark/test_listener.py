@@ -41,33 +41,60 @@ def progress(run: str, batch: int, observed: dict[str, Any] | None = None) -> An
             runId=run,
             batchId=batch,
             timestamp="2026-01-01T00:00:00.000Z",
-            durationMs={"triggerExecution": 1000},
+            durationMs={"addBatch": 900, "triggerExecution": 1000},
             batchDuration=1000,
             numInputRows=5,
             eventTime={},
+            sources=[],
+            sink=SimpleNamespace(description="NoopTable"),
             observedMetrics={name: Row(**fields) for name, fields in (observed or {}).items()},
         )
     )
 
 
-def test_events_before_bind_come_first_and_those_of_other_runs_never() -> None:
+class Query:
+    """A query that reports what it has done so far, and its manager."""
+
+    def __init__(self, *recent: Any) -> None:
+        self.recent = list(recent)
+        self.asked = 0
+        self.listeners: list[ProgressListener] = []
+
+    @property
+    def lastProgress(self) -> Any:
+        return self.recent[-1] if self.recent else None
+
+    @property
+    def recentProgress(self) -> list[Any]:
+        self.asked += 1
+        return self.recent
+
+    def addListener(self, listener: ProgressListener) -> None:
+        self.listeners.append(listener)
+
+
+def idle(batch: int) -> Any:
+    found = progress("ours", batch).progress
+    found.durationMs = {"latestOffset": 1, "triggerExecution": 2}
+    return found
+
+
+def test_batches_come_once_and_in_order_and_those_of_other_runs_never() -> None:
     pilot, ended = Recorder(), threading.Event()
 
     def on_end(error: object) -> None:
         pilot.close(error=error)
         ended.set()
 
-    listener = ProgressListener(pilot, (), on_end=on_end)  # type: ignore[arg-type]
-    for batch in range(3):
-        listener.onQueryProgress(progress("ours", batch))
-        listener.onQueryProgress(progress("theirs", 100 + batch))
-    later = threading.Thread(target=lambda: [listener.onQueryProgress(progress("ours", batch)) for batch in (3, 4)])
-    binder = threading.Thread(target=lambda: listener.bind("ours"))
-    binder.start()
-    time.sleep(0.01)
-    later.start()
-    binder.join()
-    later.join()
+    listener = ProgressListener(pilot, (), "ours", on_end=on_end)  # type: ignore[arg-type]
+    query = Query(*(progress("ours", batch).progress for batch in range(3)))
+    events = threading.Thread(target=lambda: [listener.onQueryProgress(progress("ours", batch)) for batch in (2, 3)])
+    query.addListener = lambda added: events.start()  # type: ignore[method-assign] # events come at once
+    listener.attach(query, query)  # type: ignore[arg-type]
+    events.join()
+    listener.onQueryProgress(progress("theirs", 100))
+    query.recent += [progress("ours", 3).progress, progress("ours", 4).progress, idle(5)]
+    listener.catch_up(query)  # type: ignore[arg-type]
     listener.onQueryTerminated(SimpleNamespace(runId="theirs", exception=None))
     assert not ended.is_set()
     listener.onQueryTerminated(SimpleNamespace(runId="ours", exception=None))
@@ -75,17 +102,39 @@ def test_events_before_bind_come_first_and_those_of_other_runs_never() -> None:
     assert pilot.events == [0, 1, 2, 3, 4, "close"]
 
 
+def test_nothing_is_read_again_where_nothing_is_missing() -> None:
+    pilot = Recorder()
+    listener = ProgressListener(pilot, (), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
+    listener.catch_up(Query())  # type: ignore[arg-type]
+    listener.onQueryProgress(progress("ours", 0))
+    for query in (Query(progress("ours", 0).progress), Query(progress("ours", 0).progress, idle(1))):
+        listener.catch_up(query)  # type: ignore[arg-type]
+        assert query.asked == 0
+    assert pilot.events == [0]
+
+
 def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> None:
     pilot = Recorder()
-    listener = ProgressListener(pilot, (), on_end=lambda error: None)  # type: ignore[arg-type]
+    listener = ProgressListener(pilot, (), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
     unreadable = progress("ours", 7)
     unreadable.progress.timestamp = "yesterday"
     listener.onQueryProgress(unreadable)
-    listener.bind("ours")
     listener.onQueryProgress(progress("ours", 8))
     (kind, detail), after = pilot.events
     assert (kind, after) == ("report", 8)
     assert detail.startswith("batch 7 cannot be read (ValueError: ")
+
+
+@pytest.mark.parametrize(
+    ("offsets", "sink", "nothing_new", "any_runs"),
+    [([("1", "1"), ("2", "2")], "NoopTable", True, False), ([("1", "1"), ("2", "3")], "ForeachBatchSink", False, True)],
+)
+def test_a_report_says_what_the_sources_offered_and_what_the_sink_may_do(offsets, sink, nothing_new, any_runs) -> None:
+    found = progress("ours", 1).progress
+    found.sources = [SimpleNamespace(startOffset=start, endOffset=end) for start, end in offsets]
+    found.sink = SimpleNamespace(description=sink)
+    report = report_of(found, ())
+    assert (report.nothing_new, report.any_runs) == (nothing_new, any_runs)
 
 
 @pytest.mark.parametrize(

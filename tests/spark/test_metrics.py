@@ -11,10 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from jettison.batch_report import BatchReport, Counted
 from jettison.errors import Unsupported
-from jettison.spark.metrics import FilterCounts
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.executions import Executions
+from jettison.spark.metrics import FilterCounts, MetricCounts
 
-MARKS = ["SPARK_PARTITION_ID() >= -11", "SPARK_PARTITION_ID() < -22"]
+MARKS = ("SPARK_PARTITION_ID() >= -11", "SPARK_PARTITION_ID() < -22")
 
 
 class Interface:
@@ -23,12 +26,13 @@ class Interface:
     def __init__(self) -> None:
         self.executions: list[dict[str, Any]] = []
         self.listed = 0
+        self.status = 200
         interface = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
-                self.send_response(200)
+                self.send_response(interface.status)
                 self.end_headers()
                 self.wfile.write(json.dumps(interface.answer(url.path, parse_qs(url.query))).encode())
 
@@ -43,25 +47,32 @@ class Interface:
         last = path.rsplit("/", 1)[1]
         if last == "sql":
             offset, length = int(query["offset"][0]), int(query["length"][0])
-            page = [{k: v for k, v in e.items() if k != "nodes"} for e in self.executions][offset : offset + length]
+            hidden = "nodes" if query["details"] == ["false"] else ""
+            page = [{k: v for k, v in e.items() if k != hidden} for e in self.executions][offset : offset + length]
             self.listed += len(page)
             return page
         return next(execution for execution in self.executions if str(execution["id"]) == last)
 
-    def ran(self, id: int, batch: int, seen: int, kept: int, *, run: str = "r", status: str = "COMPLETED") -> None:
-        self.executions.append(
-            {
-                "id": id,
-                "status": status,
-                "description": f"\nid = q\nrunId = {run}\nbatch = {batch}",
-                "nodes": [node(f"Filter ({MARKS[0]})", f"{seen:,}"), node(f"Filter (x OR ({MARKS[1]}))", f"{kept:,}")],
-            }
-        )
+    def ran(
+        self, id: int, batch: int, seen: int, kept: int, *, run: str = "r", status: str = "COMPLETED", **changes: Any
+    ) -> None:
+        execution = {
+            "id": id,
+            "rootExecutionId": id,
+            "status": status,
+            "description": f"\nid = q\nrunId = {run}\nbatch = {batch}",
+            "nodes": [
+                node(1, f"Filter ({MARKS[0]})", f"{seen:,}"),
+                node(2, f"Filter (x OR ({MARKS[1]}))", f"{kept:,}"),
+            ],
+            "edges": [{"fromId": 1, "toId": 2}],
+        }
+        self.executions.append(execution | changes)
 
 
-def node(description: str, rows: str) -> dict[str, Any]:
+def node(id: int, description: str, rows: str, name: str = "Filter") -> dict[str, Any]:
     metrics = [{"name": "spill size", "value": "0.0 B"}, {"name": "number of output rows", "value": rows}]
-    return {"nodeName": "Filter", "desc": description, "metrics": metrics}
+    return {"nodeId": id, "nodeName": name, "desc": description, "metrics": metrics}
 
 
 @pytest.fixture
@@ -73,7 +84,12 @@ def interface() -> Iterator[Interface]:
 
 
 def counts(interface: Interface, run: str = "r") -> FilterCounts:
-    return FilterCounts(interface.url, "app", run, MARKS)
+    return FilterCounts(Executions(interface.url, "app", run), [MARKS])
+
+
+def of(subject: FilterCounts, batch: int, *, any_runs: bool = False, patience_s: float = 0.0) -> tuple[int, int] | None:
+    counted = subject.of_batch(batch, MARKS, any_runs=any_runs, patience_s=patience_s)
+    return None if counted is None else counted[:2]
 
 
 def test_counts_are_those_of_the_batch_and_run_asked_for(interface: Interface) -> None:
@@ -81,8 +97,8 @@ def test_counts_are_those_of_the_batch_and_run_asked_for(interface: Interface) -
     interface.ran(1, batch=11, seen=20, kept=2)
     interface.ran(2, batch=1, seen=30, kept=3, run="other")
     interface.ran(3, batch=1, seen=1_234_567, kept=999, run="r2")
-    assert counts(interface, "r2").of_batch(1) == {MARKS[0]: 1_234_567, MARKS[1]: 999}
-    assert counts(interface).of_batch(1) == {MARKS[0]: 10, MARKS[1]: 1}
+    assert of(counts(interface, "r2"), 1) == (1_234_567, 999)
+    assert of(counts(interface), 1) == (10, 1)
 
 
 def test_forgotten_and_foreign_executions_do_not_hide_a_batch(interface: Interface) -> None:
@@ -90,15 +106,15 @@ def test_forgotten_and_foreign_executions_do_not_hide_a_batch(interface: Interfa
         interface.ran(id, batch=id, seen=0, kept=0, run="foreign")
     interface.ran(5_300, batch=7, seen=50, kept=5)
     subject = counts(interface)
-    assert subject.of_batch(7, patience_s=0) == {MARKS[0]: 50, MARKS[1]: 5}
+    assert of(subject, 7) == (50, 5)
     interface.ran(5_301, batch=8, seen=60, kept=6)
-    assert subject.of_batch(8, patience_s=0) == {MARKS[0]: 60, MARKS[1]: 6}
+    assert of(subject, 8) == (60, 6)
     del interface.executions[:250]  # everything moves up
     interface.ran(5_302, batch=9, seen=70, kept=7)
-    assert subject.of_batch(9, patience_s=0) == {MARKS[0]: 70, MARKS[1]: 7}
+    assert of(subject, 9) == (70, 7)
     del interface.executions[:]  # and now our place is gone altogether
     interface.ran(5_303, batch=10, seen=80, kept=8)
-    assert subject.of_batch(10, patience_s=0) == {MARKS[0]: 80, MARKS[1]: 8}
+    assert of(subject, 10) == (80, 8)
 
 
 def test_a_first_look_finds_batches_that_ended_long_ago(interface: Interface) -> None:
@@ -107,7 +123,7 @@ def test_a_first_look_finds_batches_that_ended_long_ago(interface: Interface) ->
     for batch in range(40):
         interface.ran(100 + batch, batch=batch, seen=batch + 1, kept=1)
     subject = counts(interface)
-    assert [subject.of_batch(batch, patience_s=0)[MARKS[0]] for batch in range(40)] == list(range(1, 41))
+    assert [of(subject, batch) for batch in range(40)] == [(batch + 1, 1) for batch in range(40)]
 
 
 def test_what_was_read_is_not_asked_for_again(interface: Interface) -> None:
@@ -115,11 +131,11 @@ def test_what_was_read_is_not_asked_for_again(interface: Interface) -> None:
         interface.ran(id, batch=id, seen=0, kept=0, run="foreign")
     interface.ran(500, batch=0, seen=0, kept=0)
     subject = counts(interface)
-    subject.of_batch(0)
+    of(subject, 0)
     before = interface.listed
     for batch in range(1, 21):
         interface.ran(500 + batch, batch=batch, seen=batch, kept=batch)
-        subject.of_batch(batch)
+        of(subject, batch)
     assert interface.listed - before <= 2 * 20
 
 
@@ -128,20 +144,126 @@ def test_an_execution_that_runs_on_holds_back_no_other(interface: Interface) -> 
     subject = counts(interface)
     for batch in range(40):
         interface.ran(1 + batch, batch=batch, seen=batch, kept=batch)
-        assert subject.of_batch(batch, patience_s=0)[MARKS[0]] == batch
+        assert of(subject, batch) == (batch, batch)
     interface.executions[0]["status"] = "COMPLETED"
     interface.ran(41, batch=40, seen=40, kept=40)
-    assert subject.of_batch(40, patience_s=0)[MARKS[0]] == 40
+    assert of(subject, 40) == (40, 40)
 
 
 def test_a_batch_that_the_interface_does_not_show_yet_is_waited_for(interface: Interface) -> None:
     threading.Timer(0.3, lambda: interface.ran(0, batch=0, seen=5, kept=5)).start()
-    assert counts(interface).of_batch(0)[MARKS[0]] == 5
+    assert of(counts(interface), 0, patience_s=5.0) == (5, 5)
 
 
 def test_counts_that_never_come_are_an_error_with_a_way_out(interface: Interface) -> None:
     interface.ran(0, batch=0, seen=5, kept=5, status="RUNNING")
-    with pytest.raises(Unsupported, match=r"row counts of batch 0.*got 0 of 2.*Hint: pass accounting='observe'"):
-        counts(interface).of_batch(0, patience_s=0.1)
+    with pytest.raises(Unsupported, match=r"row counts of batch 0 .*got none.*Hint: pass accounting='observe'"):
+        of(counts(interface), 0, patience_s=0.1)
     with pytest.raises(Unsupported, match="Hint: pass accounting='observe'"):
-        FilterCounts("http://127.0.0.1:9", "app", "r", MARKS).of_batch(0)
+        of(FilterCounts(Executions("http://127.0.0.1:9", "app", "r"), [MARKS]), 0)
+
+
+def test_executions_within_a_batch_are_found_whatever_their_description(interface: Interface) -> None:
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=[])
+    interface.ran(1, batch=0, seen=9, kept=9, rootExecutionId=1, description=None)  # somebody else's
+    interface.ran(2, batch=0, seen=10, kept=4, rootExecutionId=0, description="my own words")
+    del interface.executions[1]["description"]
+    assert counts(interface).of_batch(0, MARKS, any_runs=True) == Counted(10, 4)
+
+
+LIMIT = [node(3, "", "", "Project"), node(4, "", "", "CollectLimit")]
+PARTIAL = {"nodes": [node(1, MARKS[0], "22"), node(2, MARKS[1], "10"), *LIMIT]}
+PARTIAL["edges"] = [{"fromId": n, "toId": n + 1} for n in (1, 2, 3)]
+BEHIND = {"nodes": [node(1, MARKS[0], "1,000"), node(2, MARKS[1], "400"), node(3, "", "", "Exchange"), LIMIT[1]]}
+BEHIND["edges"] = PARTIAL["edges"]
+TWICE = {"nodes": [node(n, MARKS[n % 2], "2,000" if n % 2 == 0 else "800") for n in range(4)], "edges": []}
+CACHED = {"nodes": [node(1, MARKS[0], "0"), node(2, MARKS[1], "0"), node(3, "", "0", "InMemoryTableScan")], "edges": []}
+SOME = {
+    "nodes": [node(1, MARKS[0], "600"), node(2, MARKS[1], "250"), node(3, "", "0", "InMemoryTableScan")],
+    "edges": [],
+}
+WHOLE: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("ran", "counted"),
+    [
+        ([WHOLE], Counted(1000, 400)),
+        ([WHOLE, WHOLE], Counted(1000, 400)),
+        ([PARTIAL, WHOLE], Counted(1000, 400)),
+        ([PARTIAL], Counted(22, 10, False)),
+        ([BEHIND], Counted(1000, 400)),
+        ([TWICE], Counted(1000, 400, False)),
+        ([WHOLE, CACHED, CACHED], Counted(1000, 400)),
+        ([PARTIAL, SOME], Counted(600, 250, False)),
+        ([SOME], Counted(600, 250)),
+        ([], None),
+    ],
+    ids=[
+        "once",
+        "twice",
+        "isEmpty, then all",
+        "limit",
+        "limit of an aggregate",
+        "union with itself",
+        "cached",
+        "cached in part",
+        "into a cache",
+        "nothing",
+    ],
+)
+def test_what_a_sink_ran_is_counted_once_or_called_an_estimate(interface, ran, counted) -> None:
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=[])
+    for number, changes in enumerate(ran, start=1):
+        interface.ran(number, batch=0, seen=1000, kept=400, **{"rootExecutionId": 0, **changes})
+    assert counts(interface).of_batch(0, MARKS, any_runs=True) == counted
+
+
+def test_whole_executions_that_differ_are_an_estimate(interface: Interface) -> None:
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=[])
+    interface.ran(1, batch=0, seen=1000, kept=400, rootExecutionId=0)
+    interface.ran(2, batch=0, seen=900, kept=400, rootExecutionId=0)
+    assert counts(interface).of_batch(0, MARKS, any_runs=True) == Counted(1000, 400, False)
+
+
+def test_rows_of_a_query_that_reads_its_source_twice_count_once(interface: Interface) -> None:
+    nodes = [node(n, MARKS[n % 2], "1,000" if n % 2 == 0 else "400") for n in range(4)]
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=nodes, edges=[])
+    assert counts(interface).of_batch(0, MARKS, any_runs=False) == Counted(1000, 400)
+
+
+def test_rdds_of_a_batch_may_have_been_read_any_number_of_times(interface: Interface) -> None:
+    interface.ran(0, batch=0, seen=1000, kept=400)
+    assert counts(interface).of_batch(0, MARKS, any_runs=True) == Counted(1000, 400, False)
+
+
+def batch_report(number: int) -> BatchReport:
+    return BatchReport("r", number, 1e9, 0.5, 1000, 1)
+
+
+def test_an_interface_that_fails_three_times_in_a_row_is_given_up(interface: Interface) -> None:
+    lost: list[str] = []
+    point = DropPoint("rows", ("id",), observed=False)
+    subject = MetricCounts(interface.url, "app", [point], lost.append)
+    interface.status = 403
+    for number in range(2):
+        with pytest.raises(Unsupported, match="403"):
+            subject(batch_report(number))
+    assert not lost
+    with pytest.raises(Unsupported, match=r"estimates until the query is started again.*403"):
+        subject(batch_report(2))
+    assert ["403" in reason for reason in lost] == [True]
+    interface.status = 200
+    assert subject(batch_report(3)) == {}, "nothing is asked any more"
+    assert len(lost) == 1
+
+
+def test_an_interface_is_tried_before_it_is_relied_on(interface: Interface) -> None:
+    subject = Executions(interface.url, "app", "r")
+    interface.ran(0, batch=0, seen=1, kept=1)
+    assert subject.trouble() is None
+    interface.status = 403
+    assert "403" in str(subject.trouble())
+    interface.status = 200
+    del interface.executions[0]["nodes"][0]["desc"], interface.executions[0]["nodes"][1]["desc"]
+    assert subject.trouble() == "its plans have no descriptions"

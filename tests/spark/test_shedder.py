@@ -115,7 +115,7 @@ def test_a_plan_that_cannot_be_used_keeps_everything_and_says_so_once(
     query = start(shedder, source.stream(), tmp_path / "out")
     file = tmp_path / "c" / "jettison" / "plan"
     content = file.read_bytes()
-    pilot = shedder._pilot
+    pilot = shedder._run.pilot
     assert pilot is not None
     # The controller is dead: nobody renews or heals the plan.
     pilot._publisher.publish = lambda plan: None  # type: ignore[method-assign]
@@ -210,7 +210,7 @@ def test_a_source_that_stops_brings_everything_back(source, numbered, tmp_path: 
     query = start(shedder, source.stream(), tmp_path / "out")
     source.land(numbered(0, 100))
     query.processAllAvailable()
-    pilot = shedder._pilot
+    pilot = shedder._run.pilot
     assert pilot is not None
     pilot._put_in_force(DropPlan(99, {"rows": RandomDrop(0.1)}, cause="as if overloaded"), time.time())
     assert settled(lambda: shedder.status().mode == "keeping everything")
@@ -225,7 +225,7 @@ def test_threads_and_listener_end_with_the_query(spark, source, numbered, tmp_pa
     query.stop()
     assert shedder.await_books()
     assert [record["faults"] for record in shedder.ledger.records("stop")] == [{}]
-    assert settled(lambda: not any(thread.is_alive() for thread in shedder._pilot._threads))  # type: ignore[union-attr]
+    assert settled(lambda: not any(thread.is_alive() for thread in shedder._run.pilot._threads))  # type: ignore[union-attr]
 
 
 def test_a_query_that_fails_to_start_leaves_the_shedder_usable(source, numbered, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class Channel:
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
-        return reader.option("ignoreCorruptFiles", True).text(self.uri)
+        return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.glob_escaped}/{PLAN_FILE}")
 
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:

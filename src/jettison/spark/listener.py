@@ -19,6 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
     StreamingQueryProgress,
 )
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
 from jettison.batch_report import BatchReport
 from jettison.concept.book import KeptGroups
@@ -30,66 +31,77 @@ from jettison.stats import EventTimes
 
 
 class ProgressListener(StreamingQueryListener):
-    """Feeds the events of one query run to its pilot; those of other queries are ignored.
+    """Feeds the batches of one query run to its pilot, each once and in order; events of other queries are ignored.
 
-    Events that come before the run is known (`bind`) wait until it is. The end of the run goes to `on_end`, with the
-    error that ended it if there was one.
+    It is added after the query has started: the start of any query calls all listeners on a thread of that query, and
+    Python keeps a thread for each such thread of the JVM. What happened before is taken from the query itself, and so is
+    what no event tells of because the session was stopped. The end of the run goes to `on_end`, with the error that
+    ended it if there was one.
     """
 
-    def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], on_end: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, pilot: Pilot, points: tuple[DropPoint, ...], run_id: str, on_end: Callable[[str | None], None]
+    ) -> None:
         super().__init__()
         self._pilot = pilot
         self._points = points
+        self._run_id = run_id
         self._on_end = on_end
         self._lock = threading.RLock()
-        self._run_id: str | None = None
-        self._early: list[tuple[str, Callable[[], None]]] = []
+        self._last_batch = -1
 
-    def bind(self, run_id: str) -> None:
-        """Name the run to listen to."""
-        with self._lock:  # held while the early ones are told, so that no later event overtakes them
-            self._run_id = run_id
-            early, self._early = self._early, []
-            for of_run, action in early:
-                if of_run == run_id:
-                    action()
+    def attach(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
+        """Begin to listen to a query that has started."""
+        with self._lock:  # no event overtakes what came before it
+            streams.addListener(self)
+            self.catch_up(query)
+
+    def catch_up(self, query: StreamingQuery) -> None:
+        """Take in the batches that no event has told of."""
+        with self._lock:
+            last = query.lastProgress
+            if last is None or last.batchId + _is_batch(last) <= self._last_batch + 1:
+                return
+            for progress in query.recentProgress:
+                if _is_batch(progress):
+                    self._tell(progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to do: `bind` follows."""
+        """Nothing to do: our own query has started already."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch has ended."""
-        progress = event.progress
-        self._dispatch(str(progress.runId), lambda: self._tell(progress))
+        if str(event.progress.runId) == self._run_id:
+            with self._lock:
+                self._tell(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """The source had nothing to offer for a while."""
-        now_s = _epoch_s(event.timestamp)
-        self._dispatch(str(event.runId), lambda: self._pilot.idle(now_s))
+        if str(event.runId) == self._run_id:
+            self._pilot.idle(_epoch_s(event.timestamp))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query has ended, for whatever reason."""
-        error = event.exception
-        # On a thread of its own: closing waits for the books, and other queries' events must not wait with it.
-        thread = threading.Thread(target=lambda: self._on_end(error), name="jettison-close", daemon=True)
-        self._dispatch(str(event.runId), thread.start)
+        if str(event.runId) == self._run_id:
+            error = event.exception
+            # On a thread of its own: closing waits for the books, and other queries' events must not wait with it.
+            threading.Thread(target=lambda: self._on_end(error), name="jettison-close", daemon=True).start()
 
     def _tell(self, progress: StreamingQueryProgress) -> None:
+        if progress.batchId <= self._last_batch:
+            return
+        self._last_batch = progress.batchId
         try:
             report = report_of(progress, self._points)
-        except Exception as error:  # Spark would only log it, and `bind` would pass it on to the user
+        except Exception as error:  # Spark would only log it
             self._pilot.fault("report", f"batch {progress.batchId} cannot be read ({type(error).__name__}: {error})")
         else:
             self._pilot.batch(report)
 
-    def _dispatch(self, run_id: str, action: Callable[[], None]) -> None:
-        with self._lock:
-            if self._run_id is None:
-                self._early.append((run_id, action))
-                return
-            ours = run_id == self._run_id
-        if ours:
-            action()
+
+def _is_batch(progress: StreamingQueryProgress) -> bool:
+    """Whether a batch was run; an idle query reports progress too, under the number of the batch to come."""
+    return "addBatch" in progress.durationMs
 
 
 def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -> BatchReport:
@@ -115,6 +127,8 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         event_times=_event_times(progress.eventTime or {}),
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
         groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
+        nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
+        any_runs=progress.sink.description.startswith("ForeachBatchSink"),
     )
 
 

@@ -1,189 +1,192 @@
-"""Exact row counts of a micro-batch that cost nothing on the row path.
+"""Row counts of a micro-batch that cost nothing on the row path, and whether they are exact.
 
-Spark counts the rows that leave every filter anyway. Those counts are read from the driver's REST interface (the
-documented `/api/v1/applications/<app>/sql`), where the guard's filters are recognised by their marks. `observe`
-would give the same counts, but breaks whole-stage code generation and costs some tens of nanoseconds a row.
+Spark counts the rows that leave every filter anyway. Those counts are read from the driver's REST interface, where the
+guard's filters are recognised by their marks. `observe` would give the same counts, but breaks whole-stage code
+generation and costs some tens of nanoseconds a row.
+
+A sink such as `foreachBatch` may run a batch's plan any number of times, whole or in part. Counts are called exact only
+where it is certain that they are those of the batch, once.
 """
 
 from __future__ import annotations
 
-import bisect
-import functools
-import json
-import re
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from jettison.batch_report import BatchReport
+from jettison.batch_report import BatchReport, Counted
 from jettison.errors import Unsupported, explain
-from jettison.pilot import ExactCounts
 from jettison.spark.drop_point import DropPoint
+from jettison.spark.executions import Executions
 
 _ROWS_OUT = "number of output rows"
+_CACHE = "InMemoryTableScan"
+# A limit stops what is below it, unless something stands in between that takes all rows before it gives any.
+_LIMITS = ("CollectLimit", "CollectTail", "LocalLimit", "GlobalLimit", "StreamingLocalLimit", "StreamingGlobalLimit")
+_TAKES_ALL = ("Exchange", "HashAggregate", "SortAggregate", "ObjectHashAggregate", "Sort", "TakeOrderedAndProject")
 _LOOK_AGAIN_S = 0.5
-_PAGE = 16
+_PATIENCE_S, _LITTLE_PATIENCE_S = 5.0, 1.0
 _REMEMBERED_BATCHES = 64
-# The first request makes the driver load its web framework, which took 2 s on a quiet machine of two cores.
-_TIMEOUT_S = 30.0
+_FAILURES = 3
+
+Mark = tuple[str, str]
+"""Texts that tell the filter of rows seen at a drop point, and that of rows kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One execution of the plan of a batch."""
+
+    rows: Mapping[str, Sequence[int]]  # by mark, for each filter that carries it
+    cut_short: frozenset[str]  # marks of filters that did not get all rows
+    cached: bool  # some rows may have come from a cache, past the filters
+    own: bool  # the batch's own execution, and not one that the sink started
 
 
 class FilterCounts:
-    """Reads how many rows left the marked filters of the micro-batches of one query run.
+    """Reads how many rows left the marked filters of the micro-batches of one query run."""
 
-    The interface lists executions by position among those that Spark still remembers, oldest first, and builds the
-    plan graph of each one listed. So this never lists what it has seen before: it keeps its place in the list, and
-    finds it again by bisection when Spark has forgotten executions before it.
+    def __init__(self, executions: Executions, marks: Iterable[Mark]) -> None:
+        self._executions = executions
+        self._marks = [text for mark in marks for text in mark]
+        self._runs: dict[int, list[_Run]] = {}
+        self._ended: set[int] = set()
 
-    Parameters
-    ----------
-    ui_url
-        Address of the driver's web interface, `SparkContext.uiWebUrl`.
-    application_id
-        `SparkContext.applicationId`.
-    run_id
-        `StreamingQuery.runId`.
-    marks
-        Texts that tell the filters.
-    """
+    def of_batch(self, batch_id: int, mark: Mark, *, any_runs: bool, patience_s: float = _PATIENCE_S) -> Counted | None:
+        """Rows seen and kept in one micro-batch, or `None` where Spark counted none.
 
-    def __init__(self, ui_url: str, application_id: str, run_id: str, marks: Iterable[str]) -> None:
-        self._url = f"{ui_url}/api/v1/applications/{application_id}/sql"
-        self._ours = re.compile(rf"runId = {re.escape(run_id)}\nbatch = (\d+)\s*$")
-        self._marks = frozenset(marks)
-        self._place: int | None = None
-        self._done_id = -1  # executions up to this one need not be looked at again
-        self._read: set[int] = set()  # later ones that were read already
-        self._counts: dict[int, dict[str, int]] = {}
-
-    def of_batch(self, batch_id: int, *, patience_s: float = 5.0) -> dict[str, int]:
-        """Rows out of the filters in one micro-batch, by mark.
-
-        The interface lags a little behind the query, so this asks again until the counts are there. Raises
-        `Unsupported` when they are not there in time.
+        `any_runs` says that the sink may have run the batch's plan more or less than once. The interface lags a little
+        behind the query, so this asks again until the batch is there. Raises `Unsupported` when it is not there in time.
         """
         deadline = time.monotonic() + patience_s
-        while self._counts.get(batch_id, {}).keys() != self._marks:
+        while batch_id not in self._ended:
             self._look()
-            found = self._counts.get(batch_id, {})
-            if found.keys() == self._marks:
+            if batch_id in self._ended:
                 break
             if time.monotonic() > deadline:
                 raise Unsupported(
                     explain(
                         f"row counts of batch {batch_id} within {patience_s:g} s",
-                        f"{len(found)} of {len(self._marks)} from the driver's web interface",
+                        "none from the driver's web interface",
                         hint="pass accounting='observe' if that interface is not to be had",
                     )
                 )
             time.sleep(_LOOK_AGAIN_S)
-        return self._counts[batch_id]
+        return decided(self._runs.get(batch_id, []), mark, any_runs=any_runs)
 
     def _look(self) -> None:
-        """Read the executions that have ended since the last look."""
-        all_done = True
-        for execution in self._later_executions():
-            if execution["id"] not in self._read and execution["status"] != "RUNNING":
-                self._read.add(execution["id"])
-                if (batch := self._batch_of(execution)) is not None and execution["status"] == "COMPLETED":
-                    self._add_counts(batch, self._get(f"/{execution['id']}?details=true&planDescription=false"))
-            all_done = all_done and execution["id"] in self._read
-            if all_done:
-                self._place = (self._place or 0) + 1
-                self._done_id = execution["id"]
-                self._read.discard(execution["id"])
-
-    def _later_executions(self) -> Iterator[dict[str, Any]]:
-        place = self._find_place()
-        while page := self._list(place, _PAGE):
-            yield from page
-            if len(page) < _PAGE:
-                return
-            place += len(page)
-
-    def _find_place(self) -> int:
-        """Position of the first execution that is not done with."""
-        if self._place is None:
-            self._place = self._first_place()
-        elif self._place > 0:
-            before = self._list(self._place - 1, 1)
-            if not before or before[0]["id"] != self._done_id:  # Spark has forgotten executions before our place
-                self._place = self._bisect(lambda execution: execution["id"] > self._done_id)
-        return self._place
-
-    def _first_place(self) -> int:
-        """Position of the run's first execution, found from the end of the list: what came before is not ours."""
-        place = self._bisect(lambda execution: False)
-        while place > 0:
-            start = max(0, place - _PAGE)
-            ours = [self._batch_of(execution) is not None for execution in self._list(start, place - start)]
-            place = start
-            if not any(ours):
-                break
-        before = self._list(place - 1, 1) if place else []
-        self._done_id = before[0]["id"] if before else -1
-        return place
-
-    def _bisect(self, is_later: Callable[[dict[str, Any]], bool]) -> int:
-        """The first position from which on executions are later, or the end of the list."""
-
-        def beyond(place: int) -> bool:
-            found = self._list(place, 1)
-            return not found or is_later(found[0])
-
-        end = 1
-        while not beyond(end):
-            end *= 2
-        return bisect.bisect_left(range(end), True, key=beyond)
-
-    def _batch_of(self, execution: Mapping[str, Any]) -> int | None:
-        """Which of the run's micro-batches an execution is; `None` if it is none of them."""
-        match = self._ours.search(execution["description"])
-        return None if match is None else int(match[1])
-
-    def _add_counts(self, batch_id: int, execution: Mapping[str, Any]) -> None:
-        counts = self._counts.setdefault(batch_id, {})
-        for mark, rows in _marked_counts(execution, self._marks):
-            counts[mark] = counts.get(mark, 0) + rows
-        for old in sorted(self._counts)[:-_REMEMBERED_BATCHES]:
-            del self._counts[old]
-
-    def _list(self, place: int, length: int) -> list[dict[str, Any]]:
-        listed: list[dict[str, Any]] = self._get(f"?details=false&planDescription=false&offset={place}&length={length}")
-        return listed
-
-    def _get(self, path: str) -> Any:
-        try:
-            with urllib.request.urlopen(self._url + path, timeout=_TIMEOUT_S) as response:
-                return json.load(response)
-        except (urllib.error.URLError, OSError, ValueError) as error:
-            raise Unsupported(
-                explain(
-                    "row counts from the driver's web interface",
-                    f"{error} at {self._url}",
-                    hint="pass accounting='observe' if that interface is closed",
-                )
-            ) from error
+        for batch, own, execution in self._executions.ended():
+            if execution["status"] == "COMPLETED":
+                self._runs.setdefault(batch, []).append(_run_of(execution, self._marks, own=own))
+            if own:  # those that the sink started have ended before it
+                self._ended.add(batch)
+        for old in sorted(self._ended)[:-_REMEMBERED_BATCHES]:
+            self._ended.discard(old)
+            self._runs.pop(old, None)
 
 
-def exact_counts(ui_url: str, application_id: str, points: Sequence[DropPoint]) -> ExactCounts:
-    """Rows seen and kept at each of the drop points in a batch, by the name of the point."""
-    marks = [mark for point in points for mark in (point.seen_mark, point.kept_mark)]
-    counts_of_run = functools.cache(lambda run_id: FilterCounts(ui_url, application_id, run_id, marks))
+def decided(runs: Sequence[_Run], mark: Mark, *, any_runs: bool) -> Counted | None:
+    """What the executions of a batch's plan say together."""
+    found = [(run, one) for run in runs if (one := _one_count(run, mark, any_runs=any_runs)) is not None]
+    # Rows that come from a cache pass no filter: such an execution shows 0.
+    found = [(run, one) for run, one in found if one.seen] or found
+    if not found:
+        return None
+    whole = {one for run, one in found if one.exact and not run.cached}
+    if len(whole) == 1:
+        return whole.pop()  # every execution that took all rows says the same
+    if len(found) == 1:
+        return found[0][1]
+    largest = max((one for _, one in found), key=lambda one: one.seen)
+    return Counted(largest.seen, largest.kept, exact=False)
 
-    def of(report: BatchReport) -> dict[str, tuple[int, int]]:
-        found = counts_of_run(report.run_id).of_batch(report.batch_id)
-        return {point.name: (found[point.seen_mark], found[point.kept_mark]) for point in points}
 
-    return of
+def _one_count(run: _Run, mark: Mark, *, any_runs: bool) -> Counted | None:
+    """What one execution says; where it read the source several times, rows count once."""
+    seen, kept = (run.rows.get(text, ()) for text in mark)
+    if not seen or not kept:
+        return None
+    alike = len(set(seen)) == len(set(kept)) == 1
+    # In a sink's own executions the filters of all branches share their counts; and RDDs of the batch count as the
+    # batch's own execution, however often and far they are read.
+    shared = any_runs and (run.own or len(seen) > 1)
+    times = len(seen) if any_runs and alike else 1
+    exact = alike and not shared and not run.cut_short.intersection(mark)
+    return Counted(max(seen) // times, min(max(kept), max(seen)) // times, exact)
 
 
-def _marked_counts(execution: Mapping[str, Any], marks: Collection[str]) -> Iterable[tuple[str, int]]:
-    for node in execution["nodes"]:
+def _run_of(execution: Mapping[str, Any], marks: Sequence[str], *, own: bool) -> _Run:
+    nodes = {node["nodeId"]: node for node in execution["nodes"]}
+    above = {edge["fromId"]: edge["toId"] for edge in execution.get("edges", ())}
+    rows: dict[str, list[int]] = {}
+    cut_short = set()
+    for number, node in nodes.items():
         for mark in marks:
-            if node["nodeName"] == "Filter" and mark in node["desc"]:
-                for metric in node["metrics"]:
-                    if metric["name"] == _ROWS_OUT:
-                        yield mark, int("".join(filter(str.isdigit, metric["value"])))
+            if node["nodeName"] == "Filter" and mark in node.get("desc", ""):
+                rows.setdefault(mark, []).extend(_rows_out(node))
+                if _is_cut_short(number, nodes, above):
+                    cut_short.add(mark)
+    cached = any(node["nodeName"].startswith(_CACHE) for node in nodes.values())
+    return _Run(rows, frozenset(cut_short), cached, own)
+
+
+def _rows_out(node: Mapping[str, Any]) -> list[int]:
+    values = [metric["value"] for metric in node["metrics"] if metric["name"] == _ROWS_OUT]
+    return [int("".join(filter(str.isdigit, value))) for value in values]
+
+
+def _is_cut_short(number: int, nodes: Mapping[int, Mapping[str, Any]], above: Mapping[int, int]) -> bool:
+    """Whether a limit above a filter may have stopped it."""
+    for _ in nodes:
+        number = above.get(number, -1)
+        name = nodes[number]["nodeName"] if number in nodes else ""
+        if name.startswith(_LIMITS):
+            return True
+        if not name or name.startswith(_TAKES_ALL):
+            return False
+    return False
+
+
+class MetricCounts:
+    """Rows seen and kept at drop points, for a pilot's books; gives up an interface that fails three times in a row.
+
+    From then on nothing is asked any more, and the books' own expectations stand. `on_lost` is told why, once.
+    """
+
+    def __init__(
+        self, ui_url: str, application_id: str, points: Sequence[DropPoint], on_lost: Callable[[str], None]
+    ) -> None:
+        self._where = (ui_url, application_id)
+        self._marks = {point.name: (point.seen_mark, point.kept_mark) for point in points}
+        self._on_lost = on_lost
+        self._of_run: dict[str, FilterCounts] = {}
+        self._failures = 0
+
+    def __call__(self, report: BatchReport) -> dict[str, Counted]:
+        """The counts of one batch by drop point, where they are to be had."""
+        if self._failures >= _FAILURES:
+            return {}
+        try:
+            found = self._counts(report)
+        except Exception as error:
+            self._failures += 1
+            if self._failures < _FAILURES:
+                raise
+            self._on_lost(str(error))
+            lost = f"counts failed {_FAILURES} times in a row and are estimates until the query is started again"
+            raise Unsupported(f"{lost}; then they are taken by `observe`. The last failure: {error}") from error
+        self._failures = 0
+        return found
+
+    def _counts(self, report: BatchReport) -> dict[str, Counted]:
+        run = report.run_id
+        if run not in self._of_run:
+            self._of_run[run] = FilterCounts(Executions(*self._where, run), self._marks.values())
+        # An interface that has just failed is not waited for as long again.
+        patience_s = _PATIENCE_S if not self._failures else _LITTLE_PATIENCE_S
+        found = {
+            name: self._of_run[run].of_batch(report.batch_id, mark, any_runs=report.any_runs, patience_s=patience_s)
+            for name, mark in self._marks.items()
+        }
+        return {name: counted for name, counted in found.items() if counted is not None}

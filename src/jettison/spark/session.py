@@ -35,6 +35,8 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
     cores = min(os.cpu_count() or 2, 4)
     # Python workers must find what this interpreter finds, not what the first python3 on PATH does.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # The web interface asks neither of the settings above where to listen, but this.
+    os.environ.setdefault("SPARK_LOCAL_IP", LOCAL["spark.driver.bindAddress"])
     with tempfile.TemporaryDirectory(prefix="jettison-spark-") as scratch:
         session = (
             SparkSession.builder.master(master or f"local[{cores}]")

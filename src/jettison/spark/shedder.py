@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,24 +16,25 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from jettison import plan_file, storage
 from jettison.control import ControlSettings, row_cap
 from jettison.durations import Duration, seconds
-from jettison.errors import InvalidInput, InvalidSetting, Unsupported, explain
+from jettison.errors import InvalidInput, InvalidSetting, explain
 from jettison.ledger import Ledger
+from jettison.owner import Owner
 from jettison.pilot import ExactCounts, Pilot
 from jettison.policies import Policy, UniformDrop
-from jettison.spark import doubts, validate
+from jettison.spark import accounting, doubts, validate
 from jettison.spark.channel import Channel
 from jettison.spark.deliver import delivered
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.guard import guarded
-from jettison.spark.listener import ProgressListener
+from jettison.spark.guard import WEIGHT, guarded
 from jettison.spark.load_aware import LoadAware
 from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
-from jettison.spark.metrics import exact_counts
+from jettison.spark.metrics import MetricCounts
+from jettison.spark.run import Run, close_ended
+from jettison.spark.unstarted import UnstartedWatch
 from jettison.status import Status
 from jettison.storage import Folder
 
 Accounting = Literal["auto", "metrics", "observe"]
-Found = TypeVar("Found")
 _TOKEN_FILE = "token"
 
 
@@ -44,6 +45,9 @@ class Shedder:
     starts (where `arrival` is given). When more arrives than it can process, the guards keep as large a
     share as the bound allows, and every row carries its weight. Changing the share needs no restart. If anything of
     Jettison fails, every row is kept.
+
+    The books of a run are closed when its query ends; a program that may end before that is noticed, or that wants the
+    query stopped with it, uses the shedder as a context manager, or calls `close`.
 
     Parameters
     ----------
@@ -58,7 +62,8 @@ class Shedder:
     accounting
         How rows are counted: `"metrics"` reads the counts that Spark's filters keep anyway, through the driver's web
         interface, and costs nothing on the row path; `"observe"` needs no web interface but costs some tens of
-        nanoseconds a row, as does `arrival` in either case; `"auto"` takes the first where there is a web interface.
+        nanoseconds a row, as does `arrival` in either case; `"auto"` takes the first where the web interface answers,
+        unless it failed in the run before.
     control
         Finer settings of the controller; its bound is `latency`.
     plan_lease
@@ -93,13 +98,17 @@ class Shedder:
         self._dry_run = dry_run
         self._accounting = accounting
         self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=plan_size)
+        self._owner = Owner(self._folder)
         self._points: dict[str, DropPoint] = {}
+        self._entrance: list[str] = []
         self._mechanisms: dict[str, Mechanism] = {}
         self._delivered: set[tuple[str, str]] = set()
         self._together: tuple[str, DataFrame] | None = None
         self._spark: SparkSession | None = None
         self._plan_read_s = 0.0
-        self._pilot: Pilot | None = None
+        self._metrics: bool | None = None
+        self._watch = UnstartedWatch()
+        self._run: Run | None = None
         self._functions: list[LoadAware] = []
 
     @property
@@ -154,26 +163,30 @@ class Shedder:
         name
             Name of the drop point in plans and the ledger.
         """
-        if self._pilot is not None:
+        if self._run is not None:
             expected, hint = "`guard` must be called before `start`", "use one Shedder a query"
             raise InvalidSetting(explain(expected, "a query that runs already", hint=hint))
         name = self._new_name(name)
         where = f"drop point {name!r}"
         validate.streaming(rows, where=where)
+        validate.weight(rows, WEIGHT, where=where)
         mechanism = mechanism_for(self.policy)
+        identity = validate.identity(rows, id, where=where)
+        arrival = None if arrival is None else validate.timestamp(rows, arrival, where=where)
+        protected = None if protect is None else validate.predicate(rows, protect, where=where)
+        self._connect(rows.sparkSession)
         # Kept rows have to be observed for their arrivals in any case; these two need the dropped ones as well.
         among_all = bool(mechanism.stays) or (arrival is not None and mechanism.drops_stretches)
         point = DropPoint(
             name=name,
-            id=validate.identity(rows, id, where=where),
-            arrival=None if arrival is None else validate.timestamp(rows, arrival, where=where),
-            protect=None if protect is None else validate.predicate(rows, protect, where=where),
+            id=identity,
+            arrival=arrival,
+            protect=protected,
             dry_run=self._dry_run,
             observed=self._dry_run or among_all or not self._counts_by_metrics(rows.sparkSession),
             group=None if self._together is None else self._together[0],
             token=self._token(),
         )
-        self._connect(rows.sparkSession)
         mechanism.check(rows, point)
         if self._together is None:
             plan = self._channel.plan_row(rows.sparkSession, {point.name: mechanism}, metric=point.plan_metric)
@@ -182,6 +195,9 @@ class Shedder:
         result = guarded(rows, point, mechanism, plan)
         self._points[point.name] = point
         self._mechanisms[point.name] = mechanism
+        if WEIGHT not in rows.columns:  # no other guard stands before it
+            self._entrance.append(point.name)
+        self._watch.begin(rows.sparkSession, point.plan_metric)
         return result
 
     def deliver(
@@ -203,13 +219,13 @@ class Shedder:
         name
             The drop point in front of it, where there are several.
         """
-        point, mechanism = _only(self._mechanisms, name, "name", "call `guard` first")
+        point, mechanism = validate.only(self._mechanisms, name, "name", "call `guard` first")
         if not isinstance(mechanism, WindowMechanism):
             where, hint = f"drop point {point!r}", "write the answers as they are: each carries its own bounds"
             got = type(self.policy).__name__
             raise InvalidSetting(explain("`deliver` belongs to WindowDrop", got, where=where, hint=hint))
         places = {branch.name: place for place, branch in enumerate(mechanism.fan.branches)}
-        query, place = _only(places, query, "query", "name one of the policy's queries")
+        query, place = validate.only(places, query, "query", "name one of the policy's queries")
         self._delivered.add((point, query))
         if self._dry_run:
             return answers
@@ -232,48 +248,45 @@ class Shedder:
         if self._spark is None or not self._points:
             hint = "call `shedder.guard(...)` on its source first"
             raise InvalidSetting(explain("`start` needs a guarded stream", "none", hint=hint))
-        if self._pilot is not None:
+        if self._run is not None:
             expected, hint = "`start` must be called once", "use one Shedder a query"
             raise InvalidSetting(explain(expected, "a second call", hint=hint))
         if not (hasattr(writer, "option") and hasattr(writer, "start")):
             raise InvalidInput(explain("`writer` must be a DataStreamWriter", repr(writer), hint="pass df.writeStream"))
         self._refuse_partial_windows()
-        ledger = Ledger.open(self._folder / "ledger")
-        pilot = Pilot(
-            tuple(self._points),
-            self.policy,
-            self._control(),
-            self._channel,
-            self._folder,
-            ledger,
-            self._exact_counts(),
-            protected=frozenset(name for name, point in self._points.items() if point.protect is not None),
-            dry_run=self._dry_run,
-        )
         self._refuse_impossible_bound()
-        self._pilot = pilot
-        return self._launch(writer, pilot)
+        close_ended(self.checkpoint)
+        self._owner.claim(self._disowned)
+        try:
+            self._run = self._new_run(self._spark)
+        except BaseException:
+            self._owner.release()
+            raise
+        self._watch.end(self._spark)
+        try:
+            return self._run.launch(writer, policy=type(self.policy).__name__, dry_run=self._dry_run)
+        except BaseException:
+            self._run = None
+            raise
+
+    def close(self, timeout: Duration = "30 seconds") -> bool:
+        """Stop the query if it still runs, and finish its books; false if a batch is not on record in time."""
+        if self._run is None:
+            if self._spark is not None:
+                self._watch.end(self._spark)
+            return True
+        self._run.stop()
+        return self.await_books(timeout)
+
+    def __enter__(self) -> Shedder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def status(self) -> Status:
-        """How the query is doing right now."""
-        pilot = self._started("`status`")
-        plan, tally = pilot.plan, pilot.tally
-        shedding = not plan.keeps_everything
-        return Status(
-            mode="dry run" if self._dry_run else "shedding" if shedding else "keeping everything",
-            keep_fraction={
-                name: plan.points[name].keep_fraction if name in plan.points else 1.0 for name in self._points
-            },
-            plan_version=plan.version,
-            cause=plan.cause,
-            latency_s=tally.last_latency_s,
-            latency_bound_s=self.latency_bound_s,
-            batches=tally.batches,
-            rows_seen=tally.seen,
-            rows_kept=tally.kept,
-            faults=dict(pilot.faults),
-            functions={function.__name__: function.status() for function in self._functions},
-        )
+        """How the query is doing right now, or did until it ended."""
+        return self._started("`status`").status(self.latency_bound_s, dry_run=self._dry_run)
 
     @property
     def ledger(self) -> Ledger:
@@ -281,8 +294,11 @@ class Shedder:
         return Ledger(self._folder / "ledger")
 
     def await_books(self, timeout: Duration = "30 seconds") -> bool:
-        """Wait until everything about a query that has ended is in the ledger; false if that takes too long."""
-        return self._started("`await_books`").await_close(seconds(timeout, name="timeout"))
+        """Wait until the query has ended and everything about it is in the ledger.
+
+        False if that takes too long, or if a batch could not be put on record.
+        """
+        return self._started("`await_books`").await_books(seconds(timeout, name="timeout"))
 
     def row_cap(self, peak_rows_per_s: float) -> int:
         """Rows a micro-batch should take at most, for the source's own cap such as `maxOffsetsPerTrigger`.
@@ -293,11 +309,11 @@ class Shedder:
         """
         return row_cap(peak_rows_per_s, self.latency_bound_s)
 
-    def _started(self, method: str) -> Pilot:
-        if self._pilot is None:
+    def _started(self, method: str) -> Run:
+        if self._run is None:
             expected, hint = f"{method} needs a query that was started", "call `shedder.start(writer)` first"
             raise InvalidSetting(explain(expected, "none", hint=hint))
-        return self._pilot
+        return self._run
 
     def _control(self) -> ControlSettings:
         """The settings, without the thinning of late rows where no drop point knows when its rows arrived."""
@@ -305,30 +321,28 @@ class Shedder:
             return self._settings
         return replace(self._settings, late_keep_fraction=1.0)
 
-    def _launch(self, writer: DataStreamWriter, pilot: Pilot) -> StreamingQuery:
-        assert self._spark is not None
-        spark, streams = self._spark, self._spark.streams
+    def _new_run(self, spark: SparkSession) -> Run:
+        entrance = self._entrance or list(self._points)[:1]
+        pilot = Pilot(
+            tuple(self._points),
+            self.policy,
+            self._control(),
+            self._channel,
+            self._folder,
+            Ledger.open(self._folder / "ledger", entrance=entrance),
+            self._exact_counts(spark),
+            protected=frozenset(name for name, point in self._points.items() if point.protect is not None),
+            entrance=frozenset(entrance),
+            dry_run=self._dry_run,
+        )
+        points = tuple(self._points.values())
+        run = Run(spark, self.checkpoint, pilot, points, self._functions, self._owner, self._channel)
+        pilot.aside = run.look_for_dependent_rows
+        return run
 
-        def ended(error: str | None) -> None:
-            for function in self._functions:  # before the pilot: once its books are closed, all are
-                function.close()
-            pilot.close(error=error)
-            with contextlib.suppress(Exception):  # the session may be gone, and its view with it
-                doubts.unregister(spark, self._channel)
-            streams.removeListener(listener)
-
-        listener = ProgressListener(pilot, tuple(self._points.values()), on_end=ended)
-        try:
-            pilot.start(policy=type(self.policy).__name__, dry_run=self._dry_run)
-            streams.addListener(listener)
-            query = writer.option("checkpointLocation", self._checkpoint.uri).start()
-        except BaseException:
-            streams.removeListener(listener)
-            pilot.close(error="the query did not start")
-            self._pilot = None
-            raise
-        listener.bind(str(query.runId))
-        return query
+    def _disowned(self, reason: str) -> None:
+        if self._run is not None:
+            self._run.disowned(reason)
 
     def _new_name(self, name: str | None) -> str:
         if name is None:
@@ -338,6 +352,8 @@ class Shedder:
     def _connect(self, spark: SparkSession) -> None:
         """Make sure that the plan file exists and that Spark sees what this process writes."""
         if self._spark is None:
+            close_ended(self.checkpoint)
+            self._owner.refuse_second()
             self._channel.prepare()
             self._plan_read_s = self._channel.read_cost_s(spark)
             self._spark = spark
@@ -352,24 +368,19 @@ class Shedder:
         return content.decode("ascii", "replace")
 
     def _counts_by_metrics(self, spark: SparkSession) -> bool:
-        available = validate.web_interface(spark) is not None
-        if self._accounting == "metrics" and not available:
-            raise Unsupported(
-                explain(
-                    "accounting='metrics' needs the driver's web interface",
-                    "a session without one (spark.ui.enabled=false, or Spark Connect)",
-                    hint="pass accounting='observe'",
-                )
+        if self._metrics is None:
+            self._metrics = self._accounting != "observe" and accounting.by_metrics(
+                spark, self._folder, required=self._accounting == "metrics"
             )
-        return available and self._accounting != "observe"
+        return self._metrics
 
-    def _exact_counts(self) -> ExactCounts | None:
+    def _exact_counts(self, spark: SparkSession) -> ExactCounts | None:
         points = [point for point in self._points.values() if not point.observed]
-        if not points or self._spark is None:
+        url = validate.web_interface(spark) if points else None
+        if url is None:
             return None
-        url, application = validate.web_interface(self._spark), self._spark.sparkContext.applicationId
-        assert url is not None
-        return exact_counts(url, application, points)
+        lost = partial(accounting.note_trouble, self._folder)
+        return MetricCounts(url, spark.sparkContext.applicationId, points, lost)
 
     def _refuse_partial_windows(self) -> None:
         for name, mechanism in self._mechanisms.items():
@@ -391,15 +402,6 @@ class Shedder:
                     hint="raise the bound; micro-batches have a fixed cost of some tenths of a second at least",
                 )
             )
-
-
-def _only(known: Mapping[str, Found], name: str | None, argument: str, hint: str) -> tuple[str, Found]:
-    """The entry of that name, or the only one there is."""
-    if name is None and len(known) == 1:
-        return next(iter(known.items()))
-    if name is None or name not in known:
-        raise InvalidSetting(explain(f"`{argument}` must be one of {sorted(known)}", repr(name), hint=hint))
-    return name, known[name]
 
 
 def _control_settings(bound_s: float, given: Mapping[str, Any]) -> ControlSettings:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, MapType, TimestampNTZType, TimestampType
+from pyspark.sql.types import BooleanType, DataType, DoubleType, MapType, TimestampNTZType, TimestampType
 
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, did_you_mean, explain
 
+Found = TypeVar("Found")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -43,9 +45,18 @@ def no_reserved_column(rows: DataFrame, names: Collection[str], *, where: str) -
         raise InvalidInput(explain(expected, "one with it", where=where, hint=hint))
 
 
+def weight(rows: DataFrame, name: str, *, where: str) -> None:
+    """A column called like the guard's weight must be one: a number, under that very name, which weights multiply into."""
+    for column in rows.columns:
+        if column.lower() == name and not (column == name and isinstance(rows.schema[column].dataType, DoubleType)):
+            kind = rows.schema[column].dataType.simpleString()
+            expected = f"no column of the name {name!r} but the weight that an earlier guard gave the rows"
+            raise InvalidInput(explain(expected, f"{column!r} of type {kind}", where=where, hint="rename that column"))
+
+
 def identity(rows: DataFrame, id: str | Sequence[str], *, where: str) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
-    names = (id,) if isinstance(id, str) else tuple(id or ())
+    names = tuple(_unquoted(name, rows) for name in ((id,) if isinstance(id, str) else tuple(id or ())))
     if not names:
         expected, hint = "`id` must name the columns that identify a row", "for Kafka pass id=['partition', 'offset']"
         raise InvalidSetting(explain(expected, "none", where=where, hint=hint))
@@ -54,7 +65,17 @@ def identity(rows: DataFrame, id: str | Sequence[str], *, where: str) -> tuple[s
         if isinstance(rows.schema[name].dataType, MapType):
             expected, hint = "`id` must name columns that can be hashed", "use one of its values"
             raise InvalidSetting(explain(expected, f"the map {name!r}", where=where, hint=hint))
-    return names
+    return tuple(quoted(name) for name in names)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark must be given it: a dot in it would name a field, and a backtick end a quotation."""
+    return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _unquoted(name: str, rows: DataFrame) -> str:
+    is_quoted = name not in rows.columns and name[:1] == name[-1:] == "`"
+    return name[1:-1].replace("``", "`") if is_quoted else name
 
 
 def timestamp(rows: DataFrame, name: str, *, where: str, argument: str = "arrival") -> str:
@@ -65,6 +86,9 @@ def timestamp(rows: DataFrame, name: str, *, where: str, argument: str = "arriva
         expected, got = f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}"
         hint = "make it one before, by to_timestamp(...) of a text or timestamp_millis(...) of a number"
         raise InvalidSetting(explain(expected, got, where=where, hint=hint))
+    if "." in name or "`" in name:
+        expected, hint = f"`{argument}` must name a column without dots and backticks", "rename the column before"
+        raise InvalidSetting(explain(expected, repr(name), where=where, hint=hint))
     return name
 
 
@@ -101,6 +125,15 @@ def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
 
 def _columns_there(rows: DataFrame) -> str:
     return f"it sees the stream as it is guarded, with the columns {', '.join(rows.columns)}"
+
+
+def only(known: Mapping[str, Found], name: str | None, argument: str, hint: str) -> tuple[str, Found]:
+    """The entry of that name, or the only one there is."""
+    if name is None and len(known) == 1:
+        return next(iter(known.items()))
+    if name is None or name not in known:
+        raise InvalidSetting(explain(f"`{argument}` must be one of {sorted(known)}", repr(name), hint=hint))
+    return name, known[name]
 
 
 def web_interface(spark: SparkSession) -> str | None:

@@ -1,0 +1,152 @@
+"""Who may write beside a checkpoint: one driver at a time.
+
+Spark itself refuses a second driver on a checkpoint, but only when it commits its first batch. By then a second
+shedder would have published its plan to the query of the first. So a run writes its name beside the checkpoint before
+it writes anything else, and gives a sign of life every few seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from jettison.errors import CheckpointInUse, explain
+from jettison.storage import Folder
+
+_FILE = "owner.json"
+BEAT_S = 5.0
+_SILENT_BEATS = 2.5
+_SETTLING_S = 0.05
+_held_here: set[str] = set()
+
+
+class Owner:
+    """Holds a checkpoint for one run, or refuses.
+
+    A run that ended has let go of it. One whose process is dead has lost it, and so has one that gives no sign of life
+    for two and a half beats while it is being watched: no two clocks are compared.
+
+    Parameters
+    ----------
+    folder
+        Where everything of Jettison's lies beside the checkpoint.
+    beat_s
+        Time between two signs of life.
+    """
+
+    def __init__(self, folder: Folder, *, beat_s: float = BEAT_S) -> None:
+        self._folder = folder
+        self._beat_s = beat_s
+        self._run = uuid.uuid4().hex
+        self._dead: set[str] = set()
+        self._ended = threading.Event()
+
+    def refuse_second(self) -> None:
+        """Raise `CheckpointInUse` if another run holds the checkpoint; takes seconds if there are doubts."""
+        found = self._found()
+        if found is None or found["run"] in (self._run, *self._dead) or _is_dead(found):
+            return
+        if found["run"] not in _held_here and self._is_silent(found):
+            self._dead.add(found["run"])
+            return
+        raise self._refusal(found)
+
+    def claim(self, on_lost: Callable[[str], None]) -> None:
+        """Take the checkpoint, or raise `CheckpointInUse`. Should another run ever take it, `on_lost` is told."""
+        self.refuse_second()
+        _held_here.add(self._run)
+        self._write(0)
+        time.sleep(_SETTLING_S)  # of two that take it at once, the one that wrote first finds the other's name
+        found = self._found()
+        if found is not None and found["run"] != self._run:
+            _held_here.discard(self._run)
+            raise self._refusal(found)
+        threading.Thread(target=self._beat, args=(on_lost,), name="jettison-owner", daemon=True).start()
+
+    def release(self) -> None:
+        """Let go of the checkpoint."""
+        self._ended.set()
+        _held_here.discard(self._run)
+        if (self._found() or {}).get("run") == self._run:
+            self._folder.delete(_FILE)
+
+    def _refusal(self, found: dict[str, Any]) -> CheckpointInUse:
+        return CheckpointInUse(
+            explain(
+                "a checkpoint that no other query uses",
+                f"one that process {found.get('pid')} on {found.get('host')!r} holds",
+                where=self._folder.uri,
+                hint="stop that query first, or give this one a checkpoint of its own",
+            )
+        )
+
+    def _beat(self, on_lost: Callable[[str], None]) -> None:
+        beat = 0
+        while not self._ended.wait(self._beat_s):
+            beat += 1
+            try:
+                found = self._found()
+                if found is None or found["run"] == self._run:
+                    self._write(beat)
+                    continue
+            except OSError:  # the next beat may succeed
+                continue
+            self._ended.set()
+            on_lost(f"process {found.get('pid')} on {found.get('host')!r} has taken over the checkpoint")
+
+    def _is_silent(self, found: dict[str, Any]) -> bool:
+        """Whether the run that holds the checkpoint gives no sign of life, watched for longer than a beat of its own."""
+        deadline = time.monotonic() + _SILENT_BEATS * self._beat_s
+        while time.monotonic() < deadline:
+            time.sleep(self._beat_s / 10)
+            now = self._found()
+            if now is None or now != found:
+                return now is None
+        return True
+
+    def _found(self) -> dict[str, Any] | None:
+        """What is on file; `None` where nothing is, or nothing that names a run."""
+        try:
+            document = json.loads(self._folder.read(_FILE) or b"null")
+        except (ValueError, RecursionError):
+            return None
+        return document if isinstance(document, dict) and isinstance(document.get("run"), str) else None
+
+    def _write(self, beat: int) -> None:
+        document = {
+            "run": self._run,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "beat": beat,
+            "at_s": time.time(),
+        }
+        self._folder.replace(_FILE, json.dumps(document).encode())
+
+
+def last_sign(folder: Folder) -> float | None:
+    """When the run that holds a checkpoint last gave a sign of life; `None` where none holds it."""
+    found = Owner(folder)._found()
+    at_s = None if found is None else found.get("at_s")
+    return float(at_s) if isinstance(at_s, (int, float)) else None
+
+
+def _is_dead(found: dict[str, Any]) -> bool:
+    """Whether the process that wrote this is known to be gone."""
+    pid = found.get("pid")
+    if found.get("host") != socket.gethostname() or not isinstance(pid, int) or pid <= 0:
+        return False
+    if pid == os.getpid():  # ours, or that of a container which was started again
+        return found["run"] not in _held_here
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False

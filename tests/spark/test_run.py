@@ -1,0 +1,187 @@
+"""How runs begin and end: one at a time on a checkpoint, with their books closed however they end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jettison as jt
+from driver_process import start_driver
+from jettison.bench.streams import KeepShare
+from jettison.errors import CheckpointInUse
+from jettison.ledger import Totals
+from jettison.storage import Folder
+
+
+def shedder_on(checkpoint: Path, **settings: Any) -> jt.Shedder:
+    return jt.Shedder(**({"latency": "1 minute", "checkpoint": checkpoint} | settings))
+
+
+@pytest.mark.parametrize("way", ["waits", "stops", "any", "leaves"])
+def test_a_finite_run_has_all_its_batches_and_its_end_on_record(tmp_path: Path, way: str) -> None:
+    (tmp_path / "in").mkdir()
+    for file in range(4):
+        rows = [{"id": 5000 * file + i} for i in range(5000)]
+        (tmp_path / "in" / f"{file}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert start_driver("finite_driver", tmp_path, str(tmp_path), way).wait(timeout=240) == 0
+    ledger = jt.Ledger(tmp_path / "checkpoint" / "jettison" / "ledger")
+    assert [record["batch_id"] for record in ledger.records("batch")] == [0, 1, 2, 3]
+    (stop,) = ledger.records("stop")
+    assert stop["error"] == ("the driver's process ended while the query ran" if way == "leaves" else None)
+    totals = ledger.totals()
+    assert (totals.seen, totals.estimated) == (20_000, 0)
+    assert 600 < totals.kept < 1400
+    assert not (tmp_path / "checkpoint" / "jettison" / "owner.json").exists()
+
+
+def test_a_query_that_fails_closes_its_books_and_can_be_started_again_at_once(source, numbered, tmp_path: Path) -> None:
+    def fail(rows: Any, batch: int) -> None:
+        rows.count()
+        if batch == 1:
+            raise ValueError("jdbc:x://ann:hunter2@db is down")
+
+    for number in range(2):
+        source.land(numbered(1000 * number, 1000 * number + 1000))
+    shedder = shedder_on(tmp_path / "c", policy=KeepShare(0.5))
+    query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.foreachBatch(fail))
+    with pytest.raises(Exception, match="is down"):
+        query.awaitTermination()
+    status = shedder.status()
+    assert (status.mode, status.batches) == ("ended", 1)
+    assert "is down" in str(status.error)
+    (stop,) = shedder.ledger.records("stop")
+    assert "is down" in stop["error"]
+    assert "hunter2" not in stop["error"]
+    again = shedder_on(tmp_path / "c", policy=KeepShare(0.5))
+    with again:
+        rows = again.guard(source.stream(), id="id").writeStream.foreachBatch(lambda rows, batch: rows.count())
+        again.start(rows).processAllAvailable()
+        assert again.status().mode == "shedding"
+    assert again.status().mode == "ended"
+    assert [record["batch_id"] for record in again.ledger.records("batch")] == [0, 1]
+    assert again.ledger.totals().seen == 2000
+    assert again.ledger.gaps() == []
+
+
+def test_a_second_query_on_a_checkpoint_is_refused_before_it_writes_anything(source, numbered, tmp_path: Path) -> None:
+    source.land(numbered(0, 1000))
+    first = shedder_on(tmp_path / "c", policy=KeepShare(0.9))
+    with first:
+        query = first.start(first.guard(source.stream(), id="id").writeStream.format("noop"))
+        query.processAllAvailable()
+        home = tmp_path / "c" / "jettison"
+        before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file() and path.name != "owner.json"}
+        with pytest.raises(CheckpointInUse, match="holds"):
+            shedder_on(tmp_path / "c", policy=KeepShare(0.2), plan_size=4096).guard(source.stream(), id="id")
+        assert {path: path.read_bytes() for path in before} == before
+        early = shedder_on(tmp_path / "other")
+        early.guard(source.stream(), id="id")
+        early._owner = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")._owner
+        with pytest.raises(CheckpointInUse, match="holds"):
+            early.start(early.guard(source.stream(), id="id").writeStream.format("noop"))
+        early.close()
+    assert first.ledger.totals().batches == 1
+
+
+def test_a_run_whose_checkpoint_was_taken_over_writes_nothing_more(source, numbered, tmp_path: Path) -> None:
+    shedder = shedder_on(tmp_path / "c")
+    shedder._owner._beat_s = 0.05
+    query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop"))
+    home = Folder(tmp_path / "c") / "jettison"
+    home.replace("owner.json", b'{"run": "theirs", "host": "elsewhere", "pid": 7}')
+    deadline = time.monotonic() + 20
+    while not list(shedder.ledger.records("stop")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (stop,) = shedder.ledger.records("stop")
+    assert stop["error"] == "process 7 on 'elsewhere' has taken over the checkpoint"
+    assert stop["faults"] == {"owner": 1}
+    query.stop()
+    assert json.loads(home.read("owner.json") or b"{}")["run"] == "theirs"
+
+
+def test_restarts_leave_no_thread_behind(spark: SparkSession, source, numbered, tmp_path: Path) -> None:
+    source.land(numbered(0, 10))
+
+    def once() -> None:
+        with shedder_on(tmp_path / "c") as shedder:
+            shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop")).processAllAvailable()
+
+    once()
+    before = threading.active_count()
+    for _ in range(4):
+        once()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() <= before
+
+
+def test_a_guarded_query_that_its_shedder_did_not_start_is_told_of_once(
+    spark: SparkSession, source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.land(numbered(0, 10))
+    other, shedder = shedder_on(tmp_path / "other"), shedder_on(tmp_path / "c")
+    with caplog.at_level(logging.WARNING, logger="jettison"), other:
+        rows = shedder.guard(source.stream(), id="id")
+        # Another shedder's query reads a plan under the same name, and is started as it should be.
+        other.start(other.guard(source.stream(), id="id").writeStream.format("noop")).processAllAvailable()
+        time.sleep(0.5)
+        assert not [record for record in caplog.records if "not started by its shedder" in record.message]
+        query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "plain")).start()
+        query.processAllAvailable()
+        source.land(numbered(10, 20))
+        query.processAllAvailable()
+        deadline = time.monotonic() + 10
+        while not caplog.records and time.monotonic() < deadline:
+            time.sleep(0.05)
+        query.stop()
+        shedder.close()
+    (warning,) = [record.getMessage() for record in caplog.records if "not started by its shedder" in record.message]
+    assert "shedder.start(writer)" in warning
+
+
+@pytest.mark.parametrize("name", ["a[b]", "{c}", "d*", "e?f", "g\\h"])
+def test_a_path_with_patterns_in_it_is_read_by_spark_as_it_stands(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    folder = Folder(tmp_path / name) / "jettison"
+    (Folder(tmp_path / name.strip("[]{}*?\\")) / "jettison").replace("plan", b"not this one")
+    folder.replace("plan", b"this one")
+    assert [row.value for row in spark.read.text(f"{folder.glob_escaped}/plan").collect()] == ["this one"]
+    assert [
+        row.value
+        for row in spark.read.text(f"{Folder(f'file://{tmp_path}/{name}').glob_escaped}/jettison/plan").collect()
+    ] == ["this one"]
+
+
+def test_the_status_names_the_share_of_late_rows(source, numbered, tmp_path: Path) -> None:
+    shedder = shedder_on(tmp_path / "c", latency="5 seconds")
+    with shedder:
+        shedder.start(shedder.guard(source.stream(), id="id", arrival="at").writeStream.format("noop"))
+        status = shedder.status()
+        plan = shedder._run.pilot.plan.points["rows"]
+    if plan.late_keep_fraction is not None and plan.late_keep_fraction < 1.0:
+        assert status.mode == "thinning late rows"
+        assert status.late_keep_fraction == {"rows": plan.late_keep_fraction}
+    else:
+        assert (status.mode, status.late_keep_fraction) == ("keeping everything", {})
+
+
+def test_the_books_of_a_query_that_runs_are_not_closed(source, numbered, tmp_path: Path) -> None:
+    source.land(numbered(0, 100))
+    shedder = shedder_on(tmp_path / "c")
+    assert shedder.close(), "nothing was started"
+    query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop"))
+    query.processAllAvailable()
+    assert not shedder.await_books("0.3 seconds")
+    assert query.isActive
+    assert shedder.close()
+    assert not query.isActive
+    assert shedder.ledger.totals() == Totals(1, 100, 100)

@@ -1,0 +1,137 @@
+"""One driver at a time writes beside a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from jettison.errors import CheckpointInUse
+from jettison.owner import Owner
+from jettison.storage import Folder
+
+BEAT_S = 0.1
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path / "jettison")
+
+
+def refuse(reason):
+    raise AssertionError(reason)
+
+
+@pytest.fixture
+def claim(folder):
+    owners = []
+
+    def make(on_lost=refuse):
+        owner = Owner(folder, beat_s=BEAT_S)
+        owner.claim(on_lost)
+        owners.append(owner)
+        return owner
+
+    yield make
+    for owner in owners:
+        owner.release()
+
+
+def on_file(folder, **changes):
+    document = {"run": "other", "host": "elsewhere", "pid": 7, "beat": 3} | changes
+    folder.replace("owner.json", json.dumps(document).encode())
+
+
+def test_a_second_run_is_refused_until_the_first_has_let_go(folder, claim):
+    first = claim()
+    with pytest.raises(CheckpointInUse, match=rf"process {os.getpid()} on .*Hint: stop that query first"):
+        Owner(folder, beat_s=BEAT_S).refuse_second()
+    with pytest.raises(CheckpointInUse):
+        claim()
+    first.release()
+    assert folder.names() == []
+    claim()
+
+
+def test_looking_writes_nothing(folder):
+    Owner(folder).refuse_second()
+    assert folder.names() == []
+
+
+def test_the_process_of_a_run_that_is_dead_has_lost_it(folder, claim):
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    on_file(folder, host=socket.gethostname(), pid=int(child.stdout))
+    started = time.monotonic()
+    claim()
+    assert time.monotonic() - started < 1.0
+
+
+def test_the_same_process_number_in_a_container_that_was_started_again_is_nobody(folder, claim):
+    on_file(folder, host=socket.gethostname(), pid=os.getpid())
+    claim()
+
+
+def test_a_run_elsewhere_that_gives_no_sign_of_life_has_lost_it(folder, claim):
+    on_file(folder)
+    owner = claim()
+    assert json.loads(folder.read("owner.json"))["run"] == owner._run
+
+
+def test_a_run_elsewhere_that_gives_signs_of_life_keeps_it(folder):
+    on_file(folder)
+    threading.Timer(1.5 * BEAT_S, lambda: on_file(folder, beat=4)).start()
+    with pytest.raises(CheckpointInUse, match="process 7 on 'elsewhere'"):
+        Owner(folder, beat_s=BEAT_S).refuse_second()
+    assert json.loads(folder.read("owner.json"))["run"] == "other"
+
+
+def test_a_run_that_ends_while_it_is_watched_lets_go(folder, claim):
+    on_file(folder)
+    threading.Timer(1.5 * BEAT_S, lambda: folder.delete("owner.json")).start()
+    claim()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run": 3}', b"[" * 100_000])
+def test_a_damaged_file_holds_nobody_off(folder, claim, content):
+    folder.replace("owner.json", content)
+    claim()
+
+
+def test_a_run_that_was_taken_over_is_told_and_does_not_write_again(folder, claim):
+    lost = []
+    claim(lost.append)
+    on_file(folder)
+    deadline = time.monotonic() + 10.0
+    while not lost and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert lost == ["process 7 on 'elsewhere' has taken over the checkpoint"]
+    time.sleep(3 * BEAT_S)
+    assert json.loads(folder.read("owner.json"))["run"] == "other"
+
+
+def test_of_two_that_come_at_once_one_gets_it(folder):
+    owners, held = [Owner(folder, beat_s=BEAT_S) for _ in range(2)], []
+    start = threading.Barrier(2)
+
+    def take(owner):
+        start.wait()
+        try:
+            owner.claim(lambda reason: None)
+        except CheckpointInUse:
+            return
+        held.append(owner)
+
+    threads = [threading.Thread(target=take, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for owner in held:
+        owner.release()
+    assert len(held) == 1
