@@ -53,7 +53,7 @@ def test_what_is_decoded_equals_what_was_encoded(seed, regions, outside, every):
 def test_sixteen_regions_take_at_most_120_bytes_and_a_hundred_at_most_700(partitioning, regions, most):
     for seed in range(5):
         one = order_filter(regions, partitioning, seed)
-        assert one.partition.regions == regions
+        assert one.partition.boxes == regions
         assert len(codec.encode(one)) <= most
 
 

@@ -76,7 +76,7 @@ def frame(spark: SparkSession, space: Space, points: np.ndarray) -> DataFrame:
         for attribute, value in zip(space.attributes, point, strict=True):
             inside = value == value and attribute.low <= value <= attribute.high
             if attribute.values:
-                row.append(attribute.values[int(value)] if inside else "elsewhere")
+                row.append(None if value != value else attribute.values[int(value)] if inside else "elsewhere")
             else:
                 row.append(None if value != value else value)
         rows.append(row)
@@ -119,7 +119,8 @@ def test_a_raster_that_is_too_large_for_the_table_keeps_everything(spark, keep):
     cells = (0,) * (len(cuts) + 1) ** 2
     assert len(cells) > PLAN_MOST_CELLS
     rows = spark.range(100).selectExpr("id", "0.5d as x", "0.5d as y")
-    assert keep(rows, RegionDrop(0.0, fingerprint(space), (cuts, cuts), cells, (0.0,)), space).count() == 100
+    setting = RegionDrop(0.0, fingerprint(space), (cuts, cuts), cells, (0,) * 4, (0.0,))
+    assert keep(rows, setting, space).count() == 100
 
 
 def test_cuts_that_crowd_in_a_corner_of_the_domain_are_told_apart(spark, keep):
