@@ -61,8 +61,9 @@ def encode(one: RegionFilter) -> bytes:
 
 def decode(content: bytes) -> RegionFilter:
     """Restore a filter, or raise `DamagedPlan` if the bytes are not one."""
-    body, checksum = content[:-4], content[-4:]
-    if not 12 <= len(content) <= MOST_BYTES or struct.pack(">I", zlib.crc32(body)) != checksum or body[0] != _MARK:
+    whole = 12 <= len(content) <= MOST_BYTES and content[0] == _MARK
+    body = content[:-4] if whole else b""
+    if not whole or struct.pack(">I", zlib.crc32(body)) != content[-4:]:
         raise DamagedPlan(
             explain(
                 f"the bytes of a sifter, at most {MOST_BYTES:,}, with a checksum that fits",
@@ -84,7 +85,7 @@ def decode(content: bytes) -> RegionFilter:
         raise DamagedPlan(
             explain(
                 "the bytes of a sifter",
-                f"others with a checksum that fits ({error})",
+                f"others with a checksum that fits ({str(error)[:200]})",
                 hint="take filters only from the server that runs `Sifter`, on a channel that nobody else writes to",
             )
         ) from error
