@@ -55,6 +55,14 @@ def test_a_file_becomes_a_network(tmp_path: Path) -> None:
         ({"boxes": {"parse": {"reads": "rides", "cost": "four"}}}, "'four' for box 'parse'"),
         ({"inputs": {"rides": {"id": ["id"], "rate": "fast"}}}, "'fast' for input 'rides'"),
         ({"outputs": {"o": {"reads": "rides", "qos": {"loss_tolerance": 5}}}}, "numbers.*for output 'o'"),
+        (
+            {
+                "boxes": {
+                    "n": {"reads": "rides", "kind": "aggregate", "weighted": True, "sql": "select count(*) from rides"}
+                }
+            },
+            "uses `jt_weight`.*box 'n'",
+        ),
     ],
 )
 def test_mistakes_are_named(change: dict[str, object], message: str) -> None:

@@ -256,6 +256,15 @@ def _box(name: str, body: Mapping[str, Any]) -> Box:
                 hint="a join matches rows of both inputs, a union passes on all rows of all; their load differs",
             )
         )
+    if body.get("weighted") and "sql" in body and "jt_weight" not in str(body["sql"]).lower():
+        raise InvalidSetting(
+            explain(
+                "`sql` that uses `jt_weight`",
+                "none of it beside `weighted`",
+                where=f"box {name!r}",
+                hint="write sum(jt_weight) for a count; or leave out `weighted`, then nothing is dropped before the box",
+            )
+        )
     with _numbers(f"box {name!r}"):
         passes = body.get("passes")
         return Box(
