@@ -85,6 +85,13 @@ def test_regions_that_no_query_wants_are_thinned_and_not_dropped_whole():
     assert error < 0.05 * len(points)
 
 
+def test_where_nothing_is_left_beside_protected_rows_the_plan_says_so():
+    policy = Sifter(jt.RangeQueries([jt.Attribute.number("x", 0, 1)], ["x > 0.5"]), {"x": np.linspace(0, 1, 100)})
+    seen = Stats(0, 1e9, 1.0, {"rows": PointStats(1000, 1000, protected_share=0.5)})
+    plan = policy.plan(seen, Budget(0.4, 0.4, 3.0, "load"))
+    assert plan.cause == "load; protected rows alone exceed the budget at rows"
+
+
 def test_the_reserve_costs_the_queries_no_more_than_its_share():
     random = np.random.default_rng(2)
     points = random.random((2000, 2))

@@ -187,6 +187,9 @@ class Sifter:
         asked = {n: beside_protected(budget.keep_fraction, one.protected_share) for n, one in stats.points.items()}
         missed = any(abs(one.keep_fraction - asked[name]) > _MET_WITHIN for name, one in points.items())
         cause = budget.cause + ("; no thresholds meet it, these come nearest" if missed else "")
+        crowded = sorted(name for name, point in stats.points.items() if point.protected_share > budget.keep_fraction)
+        if crowded:  # nothing is left for a reserve: of the other rows none is kept, and weights say nothing of them
+            cause += f"; protected rows alone exceed the budget at {', '.join(crowded)}"
         return DropPlan(version=0, points=points, cause=cause)
 
     def _follow(self, throttler: float) -> None:

@@ -76,8 +76,7 @@ class RegionMechanism(Mechanism):
         # The regions of all cells, then those of rows outside by what they miss; for rows in time, then for late ones.
         regions = F.concat(setting["cells"], setting["missing"])
         by_cell = F.concat(self._by_cell(regions, setting["keep"]), self._by_cell(regions, late_keep))
-        cuts = F.when(~everything, setting["cuts"])
-        zooms = [_Zoom.of(cuts, axis, self._space.dimensions) for axis in self._axes]
+        zooms = [_Zoom.of(setting["cuts"], axis, self._space.dimensions) for axis in self._axes]
         buckets = [zoom.entries(first_place=0 if axis else self._first_cell) for axis, zoom in enumerate(zooms)]
         # One array for all, because to get an array out of the plan makes a new object each time.
         table = F.concat(*buckets, F.transform(by_cell, threshold))
@@ -206,12 +205,13 @@ class _Zoom:
     def of(cls, cuts: Column, axis: int, dimensions: int) -> _Zoom:
         mine = F.get(cuts, F.lit(axis))
         origin = F.get(mine, F.lit(1))
-        span = F.greatest(F.get(mine, F.size(mine) - 2) - origin, F.lit(0))
+        # These are computed of unsound cuts too, where numbers that do not fit must not end the query.
+        span = F.greatest(F.try_subtract(F.get(mine, F.size(mine) - 2), origin), F.lit(0))
         # The digits of the span in base two: exact, where a logarithm might be off by one.
         shift = F.greatest(F.length(F.bin(span)) - ZOOMED_BITS, F.lit(0))
         stride = F.lit(1)
         for other in range(axis + 1, dimensions):
-            stride = stride * (F.size(F.get(cuts, F.lit(other))) + 1)
+            stride = F.try_multiply(stride, F.size(F.get(cuts, F.lit(other))) + 1)
         return cls(mine, origin, shift, stride)
 
     @property
