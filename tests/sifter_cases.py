@@ -55,6 +55,7 @@ def setting_of(space: Space, partition: Partition, shares, *, late=None, late_af
         space=fingerprint(space),
         cuts=tuple(tuple(axis.cuts.tolist()) for axis in raster.axes),
         cells=tuple(raster.cells.tolist()),
+        missing=tuple(partition.of_pattern().tolist()),
         keep=tuple(np.asarray(shares, dtype=float).tolist()),
         late_keep_fraction=None if late is None else float(np.mean(late)),
         late_keep=None if late is None else tuple(late),

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.errors import InvalidInput
+from jettison.errors import InvalidInput, InvalidSetting
 from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import Leaf, grown
+from jettison.sifter.partition import MOST_REGIONS, Leaf, grown
 from jettison.sifter.region_filter import UNIT, RegionFilter
 from jettison.sifter.space import Attribute, Space
 from jettison.source import SifterFilter
@@ -117,6 +117,24 @@ def test_many_regions_and_many_attributes():
     rows = np.random.default_rng(4).random((2000, 8)) ** 0.1
     assert walked._raster is None
     assert walked.regions(list(rows.T)).tolist() == partition.region_of(space.codes(rows)).tolist()
+
+
+def test_as_many_regions_as_there_may_be_are_told_apart_and_more_are_refused():
+    """Region 65,536 and its neighbours had the thresholds of the first ones."""
+    for count in (MOST_REGIONS, MOST_REGIONS + 1):
+        root = Leaf.domain(1)
+        root.split_at(0, list(range(100, 100 + (count - 1) * 256, 256)))
+        if count > MOST_REGIONS:
+            with pytest.raises(InvalidSetting, match="at most 65,535 regions"):
+                grown(root)
+            return
+        partition = grown(root)
+        thresholds = np.zeros(count, dtype=np.int32)
+        thresholds[-1] = UNIT
+        subject = SifterFilter(RegionFilter(LINE, partition, thresholds))
+        x = (np.array([50.0, 300.0, partition.cut.max() + 5.0]) - 1.0) / LINE.scale[0]
+        assert subject.regions([x]).tolist() == [0, 1, count - 1]
+        assert subject.decide([np.append(x, 2.0)]).keep.tolist() == [True, True, False, True]
 
 
 def test_wrong_columns_are_refused():

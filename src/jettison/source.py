@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jettison.errors import InvalidInput, explain
 from jettison.sifter import codec
+from jettison.sifter.partition import patterns
 from jettison.sifter.raster import Raster, codes_of
 from jettison.sifter.region_filter import UNIT, RegionFilter
 
@@ -93,6 +94,7 @@ class SifterFilter:
         self._thresholds = np.append(self.filter.thresholds, beyond).astype(np.uint32)
         # Small region numbers, because numpy sorts bytes and pairs of bytes by radix.
         self._small: type[np.unsignedinteger[Any]] = np.uint8 if len(self._thresholds) <= 2**8 else np.uint16
+        self._of_pattern: SmallInts = self.filter.partition.of_pattern().astype(self._small)
         if self._raster is not None:
             self._region_of_cell: SmallInts = self._raster.cells.astype(self._small)
         self._produced = np.zeros(len(self._thresholds), dtype=np.int64)
@@ -123,7 +125,7 @@ class SifterFilter:
         return Decision(keep, sampled)
 
     def regions(self, columns: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> NDArray[np.int64]:
-        """Region of each row; the number of regions for rows outside the domain."""
+        """Region of each row; the number of regions for rows outside the domain. Rows with missing values have their own."""
         return self._regions(self._columns(columns)).astype(np.int64)
 
     def _columns(self, columns: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
@@ -157,8 +159,15 @@ class SifterFilter:
         scratch = np.empty(len(columns[0]))
         codes = [codes_of(space, axis, column, scratch) for axis, column in enumerate(columns)]
         if raster is None:
-            return self.filter.partition.region_of(np.column_stack(codes)).astype(self._small, copy=False)
-        return self._region_of_cell.take(raster.cell_of(codes))
+            regions: SmallInts = self.filter.partition.region_of(np.column_stack(codes)).astype(self._small)
+        else:
+            regions = self._region_of_cell.take(raster.cell_of(codes))
+        # Missing values have the code of what lies below the domain: few rows, so only these are looked at again.
+        beyond = np.flatnonzero(regions == self.filter.partition.regions)
+        if len(beyond) and self.filter.partition.missing:
+            missing = np.column_stack([np.isnan(column[beyond]) for column in columns])
+            regions[beyond] = self._of_pattern[patterns(missing)]
+        return regions
 
     def _sampled(self, start: int, count: int) -> slice | None:
         """Which rows of a block are sampled, the block beginning `start` rows into the batch."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_file_becomes_a_network(tmp_path: Path) -> None:
         ({"boxes": {"parse": {"reads": "rides", "cost": "four"}}}, "'four' for box 'parse'"),
         ({"inputs": {"rides": {"id": ["id"], "rate": "fast"}}}, "'fast' for input 'rides'"),
         ({"outputs": {"o": {"reads": "rides", "qos": {"loss_tolerance": 5}}}}, "numbers.*for output 'o'"),
+        (
+            {
+                "boxes": {
+                    "n": {"reads": "rides", "kind": "aggregate", "weighted": True, "sql": "select count(*) from rides"}
+                }
+            },
+            "uses `jt_weight`.*box 'n'",
+        ),
     ],
 )
 def test_mistakes_are_named(change: dict[str, object], message: str) -> None:
@@ -75,6 +84,57 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, text: st
     with pytest.raises(InvalidInput, match=message) as caught:
         load(tmp_path / name)
     assert name in str(caught.value)
+
+
+def bomb(kind: str) -> str:
+    """Some hundred bytes that stand for more than a machine holds."""
+    if kind == "lists":
+        levels = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+        return "\n".join(["a0: &a0 [x]", *levels])
+    if kind == "merged":
+        levels = [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 12)]
+        return "\n".join(["a0: &a0 {x: 1}", *levels])
+    if kind == "as a section":
+        return bomb("lists") + "\ninputs: *a11\n"
+    return {"itself": "inputs: &a {rides: *a}", "long": "# " + "x" * 300_000}[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("lists", "aliases make larger than 100,000 values"),
+        ("merged", "aliases make larger than 100,000 values"),
+        ("as a section", "aliases make larger than 100,000 values"),
+        ("itself", "aliases make larger than 100,000 values"),
+        ("long", "300,002 bytes where at most 262,144"),
+    ],
+)
+def test_a_file_that_stands_for_more_than_it_holds_is_refused_before_it_is_built(
+    tmp_path: Path, kind: str, message: str
+) -> None:
+    (tmp_path / "p.yaml").write_text(bomb(kind))
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match=message):
+        load(tmp_path / "p.yaml")
+    assert tracemalloc.get_traced_memory()[1] < 50e6  # it took gigabytes
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["p.yaml", "p.json"])
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("[" * 20_000)
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        load(tmp_path / name)
+
+
+def test_aliases_are_welcome_where_they_repeat_a_setting(tmp_path: Path) -> None:
+    text = """
+    inputs: {rides: &source {rate: 3, id: [id]}, others: {<<: *source, rate: 5}}
+    boxes: {both: {reads: [rides, others]}}
+    outputs: {out: {reads: both}}
+    """
+    (tmp_path / "p.yaml").write_text(text)
+    assert {name: one.rate for name, one in load(tmp_path / "p.yaml").graph.inputs.items()} == {"rides": 3, "others": 5}
 
 
 def test_a_pipeline_may_be_written_in_yaml(tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def kept_share(one: RegionDrop, points, late=False):
     codes = ORDERS.codes(points)
     places = [np.searchsorted(cuts, codes[:, axis], side="right") for axis, cuts in enumerate(one.cuts)]
     cell = np.ravel_multi_index(places, [len(cuts) + 1 for cuts in one.cuts])
-    return np.array(one.late_keep if late else one.keep)[np.array(one.cells)[cell]]
+    missing = np.isnan(points) @ (1 << np.arange(points.shape[1]))
+    region = np.where(missing > 0, np.array(one.missing)[missing], np.array(one.cells)[cell])
+    return np.array(one.late_keep if late else one.keep)[region]
 
 
 @pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
@@ -200,6 +202,9 @@ def test_spaces_are_told_apart():
     "wrong",
     [
         {"fairness": 2.0},
+        {"reserve": 0.0},
+        {"reserve": float("nan")},
+        {"regions": 2**16},
         {"sample_every": 1},
         {"sample_every": -3},
         {"regions": 0},
@@ -216,14 +221,34 @@ def test_settings_that_make_no_sense_are_refused_with_a_hint(wrong):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"keep": (1.5,), "cuts": ((),), "cells": (0,)},
-        {"keep": (0.5,), "cuts": ((5,),), "cells": (0,)},
-        {"keep": (0.5,), "cuts": ((5, 5),), "cells": (0, 0, 0)},
-        {"keep": (0.5,), "cuts": ((5,),), "cells": (0, 1)},
+        {"keep": (1.5,)},
+        {"keep": (-0.1,)},
+        {"keep": (float("nan"),)},
+        {"keep": (1e300,)},
+        {"keep": ()},
+        {"keep_fraction": float("nan")},
+        {"cells": (0, 0)},
+        {"cells": (0, 0, 1)},
+        {"cells": (0, 0, 0.5)},
+        {"cells": (0, 0, -1)},
+        {"cuts": ((1,),), "cells": (0, 0)},
+        {"cuts": ((1, 1, CELLS + 1),), "cells": (0,) * 4},
+        {"cuts": ((1, float("nan"), CELLS + 1),), "cells": (0,) * 4},
+        {"cuts": ((2, CELLS + 1),)},
+        {"cuts": ((1, CELLS + 2),)},
+        {"cuts": ((),), "cells": (0,)},
+        {"missing": ()},
+        {"missing": (0,)},
+        {"missing": (0, 1)},
         {"late_keep": (0.5,)},
-        {"late_keep": (), "late_keep_fraction": 0.5, "late_after_s": -1.0},
+        {"late_keep": (0.5, 0.5), "late_keep_fraction": 0.5, "late_after_s": 3.0},
+        {"late_keep": (float("nan"),), "late_keep_fraction": 0.5, "late_after_s": 3.0},
+        {"late_keep": (0.5,), "late_keep_fraction": 0.5, "late_after_s": -1.0},
+        {"late_keep": (0.5,), "late_keep_fraction": 0.5, "late_after_s": 1e300},
     ],
 )
 def test_rasters_that_make_no_sense_are_refused(wrong):
+    sound = {"keep": (0.5,), "cuts": ((1, CELLS + 1),), "cells": (0, 0, 0), "missing": (0, 0)}
+    RegionDrop(**sound)
     with pytest.raises(InvalidSetting):
-        RegionDrop(**wrong)
+        RegionDrop(**sound | wrong)

@@ -78,7 +78,11 @@ def test_a_rebuild_uses_the_newest_sample_only():
 
 def test_without_a_sample_a_filter_still_comes_out():
     adaptive = AdaptiveSifter(workload(3)[0])
-    assert adaptive.update(0.5).filter.partition.regions == 16
+    made = adaptive.update(0.5)
+    assert made.filter.partition.boxes == 16
+    # Of nothing that is known, nothing is better than anything else: all rows are thinned alike, not dropped.
+    assert "no thresholds" not in made.cause
+    assert made.filter.drop.tolist() == pytest.approx([1 - (0.5 - 0.01) / 0.99] * 17, abs=1e-4)
 
 
 def test_a_throttler_below_the_sample_is_called_infeasible_and_everything_else_goes():
@@ -105,5 +109,5 @@ def test_rows_outside_the_domain_are_part_of_the_budget(outside):
 def test_counts_of_another_filter_are_refused():
     adaptive = server(6)
     adaptive.update(0.5)
-    with pytest.raises(InvalidSetting, match="17 counts"):
+    with pytest.raises(InvalidSetting, match="18 counts"):
         adaptive.observe(np.ones(3))

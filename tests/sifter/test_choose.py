@@ -153,7 +153,7 @@ def test_a_candidate_rebuilt_with_fewer_regions_is_judged_alike():
     first = candidates(queries, sample, regions=16)[1]
     fewer = first.rebuilt(sample, 9)
     assert fewer.built.partitioning == first.built.partitioning
-    assert fewer.built.partition.regions == 9
+    assert fewer.built.partition.boxes == 9
     assert fewer.worth.sum() == pytest.approx(first.worth.sum())
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import time
+import zlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,9 +15,11 @@ from jettison.errors import DamagedPlan, InvalidSetting
 from jettison.sifter import codec
 from jettison.sifter.build import PARTITIONINGS, Sample, build
 from jettison.sifter.grid import uniform_grid
+from jettison.sifter.partition import Leaf, grown
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.region_filter import UNIT, RegionFilter
 from jettison.sifter.space import Attribute, Space
+from jettison.source import SifterFilter
 from sifter_cases import random_queries, random_rows, random_space
 
 # Bounds that need double precision: the larger form.
@@ -53,7 +59,7 @@ def test_what_is_decoded_equals_what_was_encoded(seed, regions, outside, every):
 def test_sixteen_regions_take_at_most_120_bytes_and_a_hundred_at_most_700(partitioning, regions, most):
     for seed in range(5):
         one = order_filter(regions, partitioning, seed)
-        assert one.partition.regions == regions
+        assert one.partition.boxes == regions
         assert len(codec.encode(one)) <= most
 
 
@@ -67,6 +73,92 @@ def test_every_flipped_bit_and_every_missing_end_is_noticed():
     for length in range(len(content)):
         with pytest.raises(DamagedPlan):
             codec.decode(content[:length])
+
+
+def forged(body: bytes) -> bytes:
+    return body + struct.pack(">I", zlib.crc32(body))
+
+
+def made_up(kind: str) -> bytes:
+    """Bytes with a valid checksum that no server has written, 128 kB of them."""
+    random = np.random.default_rng(7)
+    attribute = bytes([0x20 | 1]) + b"x" + struct.pack(">2f", 0.0, 1.0)
+    head = bytes([0xA7, 2, 1])
+    noise = random.integers(0, 256, 128_000, dtype=np.uint8).tobytes()
+    fitting = int(8 * 128_000 / (2 + 24 + 17 + 15))
+    return {
+        "more regions than bits": head + b"\xff\xff\x03" + b"\0" + attribute + b"\0" + b"\x02" + noise,
+        "as many regions as can be": head + b"\xfe\xff\xff\xff\x0f" + b"\0" + attribute + b"\0" + b"\x02" + noise,
+        "a number without end": head + b"\xff" * 128_000,
+        "a tree of cuts without leaves": head
+        + codec._number(fitting - 1)
+        + b"\0"
+        + attribute
+        + b"\0"
+        + codec._number(fitting)
+        + b"\xff" * -(-(2 * fitting - 1 + 24 * (fitting - 1) + 17 * fitting + 15 * fitting) // 8),
+        "categories without names": head + b"\0\0" + bytes([0x41]) + b"x" + codec._number(127_000) + b"\0" * 128_000,
+        "a name beyond the end": head + b"\0\0" + bytes([0x41]) + b"x\x01" + codec._number(2**30) + noise,
+        "patterns of other attributes": head + b"\0\0" + attribute + b"\x02\x09\x00" + b"\x01" + b"\0" * 128_000,
+        "255 attributes": bytes([0xA7, 2, 255]) + b"\0\0" + attribute * 12_000,
+        "a domain without end": head + b"\0\0" + bytes([1]) + b"x" + struct.pack(">2d", 0.0, np.inf) + noise,
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "more regions than bits",
+        "as many regions as can be",
+        "a number without end",
+        "a tree of cuts without leaves",
+        "categories without names",
+        "a name beyond the end",
+        "patterns of other attributes",
+        "255 attributes",
+        "a domain without end",
+    ],
+)
+def test_bytes_that_were_made_up_are_refused_at_once_whatever_their_checksum(kind):
+    content = forged(made_up(kind))
+    started = time.process_time()
+    with pytest.raises(DamagedPlan):
+        SifterFilter.from_bytes(content)
+    # Milliseconds, but for the categories, which have to be read one by one; it took minutes.
+    assert time.process_time() - started < 0.5
+
+
+def test_more_than_a_megabyte_is_refused_before_it_is_looked_at():
+    started = time.process_time()
+    with pytest.raises(DamagedPlan, match="at most 1,048,576"):
+        codec.decode(bytes(200_000_000))
+    assert time.process_time() - started < 0.5
+
+
+@given(seed=st.integers(0, 2**32 - 1), flips=st.integers(1, 30))
+@settings(max_examples=300, deadline=None)
+def test_changed_bytes_with_a_new_checksum_are_a_filter_or_are_refused(seed, flips):
+    random = np.random.default_rng(seed)
+    body = bytearray(codec.encode(order_filter(9, seed=1))[:-4])
+    for place in random.integers(2, len(body), flips):
+        body[place] = random.integers(0, 256)
+    try:
+        again = SifterFilter.from_bytes(forged(bytes(body)))
+    except DamagedPlan:
+        return
+    again.decide(list(random.random((len(again.filter.space.names), 20))))
+
+
+def test_a_large_filter_travels_in_time_that_grows_with_its_size():
+    root = Leaf.domain(1)
+    root.split_at(0, list(range(100, 30_000 * 500, 500)))
+    space = Space([Attribute.number("x", 0, 1)])
+    one = RegionFilter(space, grown(root), np.arange(30_001, dtype=np.int32) * 2)
+    started = time.process_time()
+    content = codec.encode(one)
+    assert codec.decode(content) == one
+    assert len(content) > 128_000
+    assert time.process_time() - started < 5.0
 
 
 def test_names_that_do_not_fit_are_refused():

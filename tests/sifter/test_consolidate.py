@@ -9,8 +9,9 @@ from jettison.sifter import consolidate as module
 from jettison.sifter.build import PARTITIONINGS, Sample, build, partition_by
 from jettison.sifter.consolidate import consolidate, expected_completeness, frequencies, shared_by_volume
 from jettison.sifter.grid import uniform_grid
+from jettison.sifter.partition import with_missing
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import Attribute, Space
+from jettison.sifter.space import CELLS, Attribute, Space
 from sifter_cases import random_queries, random_rows, random_space
 
 LINE = Space([Attribute.number("x", 0, 8)])
@@ -25,10 +26,14 @@ def by_definition(queries, partition, frequency, drop):
         rows = passed = 0.0
         for box in np.flatnonzero(queries.owner == query):
             for region in range(partition.regions):
-                share = 1.0
+                share, pattern = 1.0, 0 if region < partition.boxes else partition.missing[region - partition.boxes]
                 for axis in range(queries.space.dimensions):
-                    met = min(stop[box, axis], high[region, axis]) - max(start[box, axis], low[region, axis])
-                    share *= max(met, 0.0) / (high[region, axis] - low[region, axis])
+                    begin, end = (low[region, axis], high[region, axis]) if region < partition.boxes else (1, CELLS + 1)
+                    met = min(stop[box, axis], end) - max(start[box, axis], begin)
+                    if pattern >> axis & 1:
+                        share *= queries.low[box, axis] == -np.inf
+                    else:
+                        share *= max(met, 0.0) / (end - begin)
                 rows += frequency[region] * share
                 passed += frequency[region] * share * (1.0 - drop[region])
         complete = passed / rows if rows > 0 else 1.0
@@ -45,12 +50,14 @@ def test_the_consolidated_qos_is_the_qos_of_all_queries(seed, monkeypatch):
     width = np.array([one.end - one.low for one in space.attributes])
     # Several boxes a query, and none thinner than a cell, whose volume would be a convention.
     high = low + width * random.choice([0.1, 0.5], (24, space.dimensions))
+    anything = random.random((24, space.dimensions)) < 0.3
+    low, high = np.where(anything, -np.inf, low), np.where(anything, np.inf, high)
     queries = RangeQueries.from_boxes(
         space, low, high, owner=random.integers(0, 12, 24), weights=random.random(12), slopes=random.random(12)
     )
     sample = Sample.of(queries, random_rows(random, space, 40))
     for partitioning in PARTITIONINGS:
-        partition = partition_by(partitioning, queries, sample, 9)
+        partition = with_missing(partition_by(partitioning, queries, sample, 9), sample.codes)
         frequency = frequencies(partition, partition.region_of(sample.codes))
         drop = random.random(partition.regions)
         known = consolidate(queries, partition, frequency)
@@ -82,10 +89,10 @@ def test_a_query_for_one_value_belongs_to_the_region_of_that_value():
     assert known.qos == pytest.approx([0.0, 0.0, 1.0, 0.0])
 
 
-def test_rows_outside_the_domain_have_a_share_but_no_region():
+def test_rows_outside_the_domain_have_a_share_but_no_region_and_missing_values_have_one():
     queries = random_queries(np.random.default_rng(0), LINE, 5)
     built = build(queries, Sample.of(queries, [[1.0], [3.0], [9.0], [np.nan]]), partitioning="grid", regions=4)
-    assert built.statistics.frequency.tolist() == [0.25, 0.25, 0.0, 0.0]
+    assert built.statistics.frequency.tolist() == [0.25, 0.25, 0.0, 0.0, 0.25, 0.0]
 
 
 def test_by_volume_a_query_falls_to_regions_as_its_boxes_lie_in_them_whatever_the_rows():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jettison.sifter import matching
+from jettison.sifter.space import comparable
 from sifter_cases import random_queries, random_rows, random_space
 
 
@@ -16,7 +17,8 @@ def test_it_finds_what_comparing_each_with_each_finds(seed, monkeypatch):
     space = random_space(random)
     rows = random_rows(random, space, int(random.integers(0, 60)))
     queries = random_queries(random, space, int(random.integers(1, 40)))
-    inside = ((rows[None] >= queries.low[:, None]) & (rows[None] < queries.high[:, None])).all(axis=2)
+    placed = comparable(rows)
+    inside = ((placed[None] >= queries.low[:, None]) & (placed[None] < queries.high[:, None])).all(axis=2)
     query, point = queries.matches(rows)
     found = np.zeros((len(queries), len(rows)), dtype=int)
     np.add.at(found, (query, point), 1)

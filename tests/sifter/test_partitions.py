@@ -11,11 +11,11 @@ from jettison.errors import InvalidSetting
 from jettison.sifter.build import PARTITIONINGS, Sample, partition_by
 from jettison.sifter.equidepth import equi_depth
 from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import Leaf
+from jettison.sifter.partition import Leaf, with_missing
 from jettison.sifter.qdpart import qdpart
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.raster import Raster
-from jettison.sifter.space import CELLS, Attribute, Space
+from jettison.sifter.space import BELOW, CELLS, Attribute, Space
 from sifter_cases import random_queries, random_rows, random_space
 
 PLANE = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
@@ -46,7 +46,28 @@ def test_each_point_of_the_domain_lies_in_exactly_one_region(seed, partitioning,
     np.testing.assert_array_equal(region, np.where(inside, member.argmax(axis=1), partition.regions))
     raster = Raster.of(partition)
     if raster is not None:
-        np.testing.assert_array_equal(raster.cells[raster.cell_of(list(codes.T))], region)
+        np.testing.assert_array_equal(raster.cells[raster.cell_of(list(np.maximum(codes, BELOW).T))], region)
+
+
+@given(seed=st.integers(0, 2**32 - 1), most=st.integers(1, 6))
+@settings(max_examples=100, deadline=None)
+def test_rows_with_missing_values_lie_in_the_region_of_what_they_miss(seed, most):
+    random = np.random.default_rng(seed)
+    space = random_space(random, most)
+    rows = random_rows(random, space, 80)
+    rows[random.random(rows.shape) < 0.3] = np.nan
+    partition = with_missing(uniform_grid(space, 4), space.codes(rows[:40]))
+    regions = partition.region_of(space.codes(rows))
+    of_pattern = partition.of_pattern()
+    assert of_pattern[0] == partition.regions
+    for row, region in zip(rows, regions, strict=True):
+        pattern = sum(1 << axis for axis in np.flatnonzero(np.isnan(row)))
+        if pattern:
+            assert region == of_pattern[pattern]
+            own = pattern in partition.missing
+            assert region == partition.boxes + partition.missing.index(pattern if own else 0)
+        else:
+            assert region < partition.boxes or region == partition.regions
 
 
 @given(seed=st.integers(0, 2**32 - 1), partitioning=st.sampled_from(PARTITIONINGS), regions=st.integers(2, 40))

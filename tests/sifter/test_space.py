@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting, MissingColumn
-from jettison.sifter.space import ABOVE, BELOW, CELLS, Attribute, Space
+from jettison.sifter.space import ABOVE, BELOW, CELLS, MISSING, Attribute, Space
 
 bounds = st.tuples(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12)).filter(lambda pair: pair[1] - pair[0] > 1e-3)
 
@@ -26,13 +26,16 @@ def test_codes_are_inside_for_all_of_the_domain_and_never_fall(pair, shares):
 def test_what_lies_outside_or_is_missing_has_no_code_of_the_domain():
     space = Space([Attribute.number("x", 0.0, 1.0)])
     codes = space.codes(np.array([[-0.001], [1.001], [np.nan], [-np.inf], [np.inf]]))[:, 0]
-    assert codes.tolist() == [BELOW, ABOVE, BELOW, BELOW, ABOVE]
+    assert codes.tolist() == [BELOW, ABOVE, MISSING, BELOW, ABOVE]
 
 
-def test_categories_have_places_and_unknown_ones_none():
+def test_categories_have_places_unknown_ones_lie_below_and_missing_ones_have_none():
     sector = Attribute.category("sector", ["tech", "food", "steel"])
     places = sector.coordinates(np.array(["steel", "tech", "oil", "food"]))
-    np.testing.assert_array_equal(places, [2.0, 0.0, np.nan, 1.0])
+    np.testing.assert_array_equal(places, [2.0, 0.0, -1.0, 1.0])
+    places = sector.coordinates(["steel", None, "nan", float("nan"), "None"])
+    np.testing.assert_array_equal(places, [2.0, np.nan, -1.0, np.nan, -1.0])
+    np.testing.assert_array_equal(sector.coordinates(np.full(2, np.nan)), [np.nan, np.nan])
 
 
 def test_columns_become_points_in_the_order_of_the_attributes():

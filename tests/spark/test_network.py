@@ -102,10 +102,23 @@ def settled(condition: Callable[[], bool], *, within_s: float) -> bool:
 
 
 def windowed(rows: DataFrame) -> DataFrame:
+    """Sums and counts as anybody writes them."""
     return (
         rows.withWatermark("at", "10 seconds")
         .groupBy(F.window("at", "1 minute"), "key")
         .agg(F.sum("value").alias("total"), F.count(F.lit(1)).alias("rows"))
+        .select("window.start", "key", "total", "rows")
+    )
+
+
+def weighed(rows: DataFrame) -> DataFrame:
+    """The same over weights, and over rows that have none."""
+    if "jt_weight" not in rows.columns:
+        return windowed(rows)
+    return (
+        rows.withWatermark("at", "10 seconds")
+        .groupBy(F.window("at", "1 minute"), "key")
+        .agg(F.sum(F.col("value") * F.col("jt_weight")).alias("total"), F.sum("jt_weight").cast("long").alias("rows"))
         .select("window.start", "key", "total", "rows")
     )
 
@@ -139,7 +152,7 @@ def test_with_nothing_shed_every_output_is_what_plain_spark_gives(spark: SparkSe
     parsed = network.map("parse", stream, lambda r: r.withColumn("value", F.col("value") * 2))
     high = network.filter("high", parsed, "value > 150", selectivity=0.25)
     low = network.filter("low", parsed, "value < 20", selectivity=0.1)
-    sums = network.aggregate("sums", parsed, windowed, weighted=True)  # as if: nothing is shed here
+    sums = network.aggregate("sums", parsed, weighed, weighted=True)
     pairs = network.join("pairs", high, network.filter("again", parsed, "value > 150"), joined)
     sinks = {name: Collected() for name in ("high_rows", "low_rows", "window_sums", "pair_rows")}
     for name, stream in zip(sinks, (high, low, sums, pairs), strict=True):

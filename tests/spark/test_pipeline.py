@@ -61,6 +61,9 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
     assert written["everything"].count() == 500
     assert written["alarms"].count() == written["matches"].count() == len(high)
     assert "twice" in written["alarms"].columns
+    # What each row stands for: itself, as nothing was shed.
+    for name in ("everything", "alarms", "matches"):
+        assert written[name].where("jt_weight = 1.0").count() == written[name].count()
     totals = [row.total for row in written["minutes"].orderBy("start").collect()]
     assert totals[0] == sum(row["value"] for row in landed[:60])
     assert len(totals) >= 6

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -29,7 +30,8 @@ from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import RegionMechanism
-from jettison.stats import Budget, Stats
+from jettison.spark.query_server import matched, per_query
+from jettison.stats import Budget, PointStats, Stats
 from jettison.storage import Folder
 from sifter_cases import random_queries, random_rows, setting_of
 
@@ -77,7 +79,7 @@ def frame(spark: SparkSession, space: Space, points: np.ndarray) -> DataFrame:
         for attribute, value in zip(space.attributes, point, strict=True):
             inside = value == value and attribute.low <= value <= attribute.high
             if attribute.values:
-                row.append(attribute.values[int(value)] if inside else "elsewhere")
+                row.append(None if value != value else attribute.values[int(value)] if inside else "elsewhere")
             else:
                 row.append(None if value != value else value)
         rows.append(row)
@@ -120,7 +122,8 @@ def test_a_raster_that_is_too_large_for_the_table_keeps_everything(spark, keep):
     cells = (0,) * (len(cuts) + 1) ** 2
     assert len(cells) > PLAN_MOST_CELLS
     rows = spark.range(100).selectExpr("id", "0.5d as x", "0.5d as y")
-    assert keep(rows, RegionDrop(0.0, fingerprint(space), (cuts, cuts), cells, (0.0,)), space).count() == 100
+    setting = RegionDrop(0.0, fingerprint(space), (cuts, cuts), cells, (0,) * 4, (0.0,))
+    assert keep(rows, setting, space).count() == 100
 
 
 def test_cuts_that_crowd_in_a_corner_of_the_domain_are_told_apart(spark, keep):
@@ -152,6 +155,38 @@ def test_each_region_keeps_its_share_and_weighs_its_rows(spark, keep):
         count, weight = found.get(region + 0.5, (0, 1 / share if share else None))
         assert abs(count - 40_000 * share) <= 4 * math.sqrt(40_000 * share * (1 - share))
         assert weight == (pytest.approx(1 / share) if share else None)
+
+
+@pytest.mark.parametrize(("throttler", "fairness", "sample_every"), [(0.05, 1.0, 0), (0.2, 0.5, 0), (0.3, 1.0, 50)])
+def test_weights_add_up_for_the_whole_stream_and_for_every_query(spark, keep, throttler, fairness, sample_every):
+    """With most regions at 0 they came to 0.29 of the truth; and rows with nulls matched no query and were all kept."""
+    space = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
+    queries = jt.RangeQueries(space, ["x > 0.6", "x > 0.9 and y > 0.8", "y < 0.5", "x < 0.3 and y is not null"])
+    random = np.random.default_rng(5)
+    points = random.random((60_000, 2)) * 1.02
+    points[random.random(points.shape) < 0.1] = np.nan
+    policy = Throttled(queries, points[:3000], regions=17, fairness=fairness, sample_every=sample_every)
+    policy.throttler = throttler
+    seen = Stats(0, 1e9, 1.0, {"rows": PointStats(1000, 1000)})
+    setting = policy.plan(seen, Budget(1.0, 1.0, 1.0, "")).points["rows"]
+    rows = spark.createDataFrame(pa.table({"id": np.arange(len(points)), "x": points[:, 0], "y": points[:, 1]}))
+    nulls = rows.replace(float("nan"), None, ["x"])  # a null and a NaN are the same to it
+    kept = keep(nulls, setting, space)
+    ids, weights = (np.array(column) for column in zip(*kept.select("id", "jt_weight").collect(), strict=True))
+    assert len(ids) / len(points) == pytest.approx(throttler, rel=0.1)
+    assert np.isnan(points[ids]).any(axis=1).mean() < 0.3
+    chance = np.zeros(len(points))
+    chance[:] = 1.0 - policy.filter(throttler).drop_of(points)
+    if sample_every:
+        chance = 1 / sample_every + (1 - 1 / sample_every) * chance
+    np.testing.assert_allclose(weights, 1.0 / chance[ids])
+    query, point = queries.matches(points)
+    wanted = {row.jt_query: row.wanted for row in per_query(matched(kept, queries)).collect()}
+    totals = [(weights.sum(), np.arange(len(points))), *((wanted[q], point[query == q]) for q in range(len(queries)))]
+    for total, members in totals:
+        error = math.sqrt(((1.0 - chance[members]) / chance[members]).sum())
+        assert total == pytest.approx(len(members), abs=4.0 * error)
+        assert error < 0.2 * len(members)
 
 
 def test_late_rows_have_a_share_of_their_own(spark, keep):

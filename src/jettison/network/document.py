@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,10 @@ from jettison.errors import InvalidInput, InvalidSetting, JettisonError, did_you
 from jettison.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
 from jettison.storage import Folder
+
+MOST_BYTES = 2**18
+MOST_VALUES = 100_000
+"""What a pipeline file may hold, in bytes and in values: far more than any that somebody wrote."""
 
 _TOP = {"inputs", "boxes", "outputs", "latency", "checkpoint", "value", "integral_values", "semantic"}
 _INPUT = {"rate", "values", "id", "arrival", "format", "path", "schema", "options"}
@@ -78,18 +84,25 @@ class Pipeline:
 
 
 def load(path: Path) -> Pipeline:
-    """Read a pipeline from YAML or JSON."""
+    """Read a pipeline from YAML or JSON.
+
+    A file that is too large, too deep, or grows beyond bounds by its aliases is refused before anything is built from it.
+    """
     try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise ValueError(f"{size:,} bytes where at most {MOST_BYTES:,} make sense")
         text = path.read_text()
-        document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        document = json.loads(text) if path.suffix == ".json" else _from_yaml(text)
     except OSError as error:
         got, hint = (
             f"none that can be read ({error.strerror})",
             "check the path; examples/network.yaml is one that runs",
         )
         raise InvalidInput(explain("a pipeline file in YAML or JSON", got, where=str(path), hint=hint)) from error
-    except (ValueError, yaml.YAMLError) as error:
-        detail = " ".join(str(error).split())
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        deep = "one that is nested too deeply"
+        detail = deep if isinstance(error, RecursionError) else " ".join(str(error).split())[:500]
         raise InvalidInput(
             explain(
                 "a pipeline file in YAML or JSON", detail, where=str(path), hint="compare it with examples/network.yaml"
@@ -104,6 +117,29 @@ def load(path: Path) -> Pipeline:
             )
         )
     return parse(document)
+
+
+def _from_yaml(text: str) -> Any:
+    """The document, if it is not much larger than it looks: an alias stands for all that it names, wherever it is used."""
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is not None and _size(node, {}) > MOST_VALUES:
+            raise ValueError(f"one that its aliases make larger than {MOST_VALUES:,} values")
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _size(node: yaml.Node, known: dict[int, float]) -> float:
+    """Values in a node with every alias written out; infinite where one stands for what it is part of."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1.0
+    if id(node) not in known:
+        known[id(node)] = math.inf  # as long as it is being counted
+        inner = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        known[id(node)] = 1.0 + sum(_size(one, known) for one in inner)
+    return known[id(node)]
 
 
 def parse(document: Mapping[str, Any]) -> Pipeline:
@@ -218,6 +254,15 @@ def _box(name: str, body: Mapping[str, Any]) -> Box:
                 "none beside `sql`",
                 where=f"box {name!r}",
                 hint="a join matches rows of both inputs, a union passes on all rows of all; their load differs",
+            )
+        )
+    if body.get("weighted") and "sql" in body and "jt_weight" not in str(body["sql"]).lower():
+        raise InvalidSetting(
+            explain(
+                "`sql` that uses `jt_weight`",
+                "none of it beside `weighted`",
+                where=f"box {name!r}",
+                hint="write sum(jt_weight) for a count; or leave out `weighted`, then nothing is dropped before the box",
             )
         )
     with _numbers(f"box {name!r}"):

@@ -21,6 +21,7 @@ from jettison.sifter.choose import Candidate, best, candidates
 from jettison.sifter.configure import check_fairness
 from jettison.sifter.consolidate import frequencies
 from jettison.sifter.following import NewestRows, PassRate, share_passing
+from jettison.sifter.partition import Partition
 from jettison.sifter.queries import RangeQueries
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_MOST_CUTS, Raster, zoomed_crowd
 from jettison.sifter.region_filter import Outside, RegionFilter
@@ -56,7 +57,11 @@ class Sifter:
         `"auto"` compares all four by the QoS that the model expects; or one of `"grid"`, `"data"`, `"query"`,
         `"qdpart"`.
     outside
-        What happens to rows outside the domain while shedding: all are kept, or all dropped.
+        What happens to rows outside the domain while shedding: all are kept, or all but the reserve dropped. Rows with a
+        missing value have regions of their own.
+    reserve
+        Share of the rows kept that is taken from all rows alike, whatever the queries want: above 0, so that every row
+        may be kept and weights add up to all rows; the larger, the surer are totals over rows that few queries want.
     sample_every
         One row in so many is kept in every region and marked, as a sample of the unfiltered stream; 0: none. On Spark
         the regions are then rebuilt from it when the throttler drifts, or the stream does.
@@ -71,8 +76,8 @@ class Sifter:
     >>> space = [Attribute.number("price", 0, 100)]
     >>> queries = RangeQueries(space, ["price > 75"])
     >>> sifter = Sifter(queries, {"price": np.linspace(0, 100, 1001)}, regions=4, partitioning="grid")
-    >>> sifter.filter(throttler=0.5).drop.round(2)
-    array([0.67, 0.67, 0.67, 0.  ])
+    >>> sifter.filter(throttler=0.5).drop.round(2)  # the last region is that of missing values
+    array([0.67, 0.67, 0.67, 0.  , 0.5 ])
 
     Notes
     -----
@@ -98,6 +103,7 @@ class Sifter:
         fairness: float = 0.5,
         partitioning: str = "auto",
         outside: Outside = "keep",
+        reserve: float = 0.05,
         sample_every: int = 0,
         sample_size: int = 2000,
         drift: float = 0.05,
@@ -111,6 +117,14 @@ class Sifter:
                     hint="100 marks one row in a hundred, 0 none",
                 )
             )
+        if not 0.0 < reserve <= 1.0:
+            raise InvalidSetting(
+                explain(
+                    "`reserve` must lie in (0, 1]",
+                    repr(reserve),
+                    hint="0.01 leaves nearly all to the queries; without any, rows nobody asks for would have no weight",
+                )
+            )
         if sample_size < 1 or drift <= 0.0:
             raise InvalidSetting(
                 explain(
@@ -121,6 +135,7 @@ class Sifter:
             )
         self.queries = queries
         self.fairness = fairness
+        self.reserve = reserve
         self.sample_every = sample_every
         self._regions, self._partitioning = regions, partitioning
         self._outside, self._sample_size, self._drift = outside, sample_size, drift
@@ -155,7 +170,7 @@ class Sifter:
     def filter(self, throttler: float) -> RegionFilter:
         """The filter that lets a share of `throttler` of the rows pass."""
         chosen = best(self._candidates, throttler, self.fairness).built
-        return chosen.filter(throttler, self.fairness, outside=self._outside, sample_every=self.sample_every)
+        return self._made(chosen, throttler)
 
     def to_bytes(self, throttler: float) -> bytes:
         """The same as bytes, for `jettison.source.SifterFilter.from_bytes`."""
@@ -172,6 +187,9 @@ class Sifter:
         asked = {n: beside_protected(budget.keep_fraction, one.protected_share) for n, one in stats.points.items()}
         missed = any(abs(one.keep_fraction - asked[name]) > _MET_WITHIN for name, one in points.items())
         cause = budget.cause + ("; no thresholds meet it, these come nearest" if missed else "")
+        crowded = sorted(name for name, point in stats.points.items() if point.protected_share > budget.keep_fraction)
+        if crowded:  # nothing is left for a reserve: of the other rows none is kept, and weights say nothing of them
+            cause += f"; protected rows alone exceed the budget at {', '.join(crowded)}"
         return DropPlan(version=0, points=points, cause=cause)
 
     def _follow(self, throttler: float) -> None:
@@ -206,6 +224,7 @@ class Sifter:
             space=fingerprint(self.queries.space),
             cuts=laid_out.cuts,
             cells=laid_out.cells,
+            missing=laid_out.missing,
             keep=keep,
             late_keep_fraction=_corrected(share_passing(laid_out.frequency, late_keep), ratio),
             late_keep=late_keep,
@@ -218,14 +237,19 @@ class Sifter:
             return (1.0,) * (built.partition.regions + 1)
         sampled = 1.0 / self.sample_every if self.sample_every else 0.0
         asked = min(throttler / ratio, 1.0)
-        made = built.filter(asked, self.fairness, outside=self._outside, sample_every=self.sample_every)
-        kept = np.append(1.0 - made.drop, 1.0 if self._outside == "keep" else 0.0)
-        return tuple((sampled + (1.0 - sampled) * kept).tolist())
+        kept = sampled + (1.0 - sampled) * (1.0 - self._made(built, asked).drop)
+        # What is outside is dropped down to the reserve only: rows that are never kept have no weight.
+        return (*kept.tolist(), 1.0 if self._outside == "keep" else max(sampled, self.reserve * asked))
+
+    def _made(self, built: Built, throttler: float) -> RegionFilter:
+        return built.filter(
+            throttler, self.fairness, outside=self._outside, sample_every=self.sample_every, reserve=self.reserve
+        )
 
     def _fitting(self, fitting: Candidate, sample: Sample) -> tuple[Candidate, Raster]:
         """The candidate itself, or the finest of its kind whose raster fits a plan, with that raster."""
-        regions, room = fitting.built.partition.regions, _PLAN_BYTES / self._drop_points
-        while not _fits(raster := Raster.of(fitting.built.partition), fitting.built.partition.regions, room):
+        regions, room = fitting.built.partition.boxes, _PLAN_BYTES / self._drop_points
+        while not _fits(raster := Raster.of(fitting.built.partition), fitting.built.partition, room):
             regions = max(regions * 3 // 4, 1)
             fitting = fitting.rebuilt(sample, regions)
         assert raster is not None
@@ -240,6 +264,7 @@ class _LaidOut:
         self.frequency = candidate.built.statistics.frequency
         self.cuts = tuple(tuple(axis.cuts.tolist()) for axis in raster.axes)
         self.cells = tuple(raster.cells.tolist())
+        self.missing = tuple(candidate.built.partition.of_pattern().tolist())
         self.passed: dict[str, PassRate] = {}
 
     def moved(self, codes: Codes) -> bool:
@@ -252,7 +277,7 @@ class _LaidOut:
 
     def made(self, setting: RegionDrop) -> bool:
         """Whether a setting is of these regions."""
-        return setting.cuts == self.cuts and setting.cells == self.cells
+        return (setting.cuts, setting.cells, setting.missing) == (self.cuts, self.cells, self.missing)
 
 
 def fingerprint(space: Space) -> int:
@@ -260,11 +285,11 @@ def fingerprint(space: Space) -> int:
     return zlib.crc32(repr(space.attributes).encode())
 
 
-def _fits(raster: Raster | None, regions: int, room: float) -> bool:
+def _fits(raster: Raster | None, partition: Partition, room: float) -> bool:
     if raster is None or len(raster.cells) > PLAN_MOST_CELLS:
         return False
-    numbers = [*(axis.cuts.tolist() for axis in raster.axes), raster.cells.tolist()]
-    filled = len(json.dumps(numbers, separators=(",", ":"))) + 2 * (regions + 1) * _SHARE_BYTES
+    numbers = [*(axis.cuts.tolist() for axis in raster.axes), raster.cells.tolist(), partition.of_pattern().tolist()]
+    filled = len(json.dumps(numbers, separators=(",", ":"))) + 2 * (partition.regions + 1) * _SHARE_BYTES
     return filled <= room and all(zoomed_crowd(axis.cuts) <= ZOOMED_MOST_CUTS for axis in raster.axes)
 
 

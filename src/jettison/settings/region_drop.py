@@ -10,6 +10,12 @@ from typing import ClassVar
 from jettison.errors import InvalidSetting, explain
 from jettison.settings.base import check_fraction, check_late
 
+CODES = 2**24
+"""Codes of a domain are 1 to this."""
+
+LONGEST_S = 1e9
+"""The longest age in seconds that a setting speaks of, some thirty years."""
+
 
 @dataclass(frozen=True, slots=True)
 class RegionDrop:
@@ -26,9 +32,12 @@ class RegionDrop:
     space
         Fingerprint of the attributes that the codes belong to. A backend that guards other attributes keeps all rows.
     cuts
-        Per attribute the first code of each place but the lowest. The domain's edges are among them.
+        Per attribute the first code of each place but the lowest, the domain's edges first and last.
     cells
         Region of each cell.
+    missing
+        Region of rows with missing values, by which of them are: entry number n is for rows without the attributes of
+        which n has the bits set. The first entry is for rows with all values of which some lie outside the domain.
     keep
         Share kept of each region; the last one belongs to rows outside the domain.
     late_keep_fraction, late_keep
@@ -46,6 +55,7 @@ class RegionDrop:
     space: int = 0
     cuts: tuple[tuple[int, ...], ...] = ()
     cells: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
     keep: tuple[float, ...] = ()
     late_keep_fraction: float | None = None
     late_keep: tuple[float, ...] | None = None
@@ -57,6 +67,7 @@ class RegionDrop:
         # Lists come back from JSON where tuples went in.
         object.__setattr__(self, "cuts", tuple(tuple(one) for one in self.cuts))
         object.__setattr__(self, "cells", tuple(self.cells))
+        object.__setattr__(self, "missing", tuple(self.missing))
         object.__setattr__(self, "keep", tuple(self.keep))
         if self.late_keep is not None:
             object.__setattr__(self, "late_keep", tuple(self.late_keep))
@@ -64,6 +75,14 @@ class RegionDrop:
         for share in self.keep:
             check_fraction("keep", share)
         check_late(self.late_after_s, late_keep_fraction=self.late_keep_fraction, late_keep=self.late_keep)
+        if self.late_after_s is not None and self.late_after_s > LONGEST_S:
+            raise InvalidSetting(
+                explain(
+                    f"`late_after_s` of at most {LONGEST_S:g} seconds",
+                    f"{self.late_after_s:g}",
+                    hint="where no row is to count as late, leave it out",
+                )
+            )
         self._check_raster()
 
     @property
@@ -72,8 +91,33 @@ class RegionDrop:
         return all(share >= 1.0 for share in (*self.keep, *(self.late_keep or ())))
 
     def _check_raster(self) -> None:
-        if not self.keep and not self.cells and not self.cuts:
+        if not self.keep and not self.cells and not self.cuts and not self.missing:
             return
+        numbers = (*self.cells, *self.missing, *itertools.chain(*self.cuts))
+        if not all(type(number) is int for number in numbers):
+            raise InvalidSetting(
+                explain(
+                    "whole numbers as cuts, cells and regions",
+                    str(next(number for number in numbers if type(number) is not int)),
+                    hint="cuts are codes, cells and patterns of missing values name a region",
+                )
+            )
+        if any(not one or one[0] != 1 or one[-1] != CODES + 1 for one in self.cuts):
+            raise InvalidSetting(
+                explain(
+                    f"cuts that begin with 1 and end with {CODES + 1}, the edges of the domain",
+                    str(self.cuts),
+                    hint="`Raster.of` lays them out so",
+                )
+            )
+        if len(self.missing) != 1 << len(self.cuts):
+            raise InvalidSetting(
+                explain(
+                    f"a region for each of {1 << len(self.cuts)} patterns of missing values",
+                    str(len(self.missing)),
+                    hint="`Partition.of_pattern` gives them",
+                )
+            )
         expected = math.prod(len(one) + 1 for one in self.cuts)
         if len(self.cells) != expected:
             raise InvalidSetting(
@@ -92,7 +136,7 @@ class RegionDrop:
                 )
             )
         shares = {len(self.keep), len(self.keep if self.late_keep is None else self.late_keep)}
-        if len(shares) != 1 or not all(0 <= cell < len(self.keep) for cell in self.cells):
+        if len(shares) != 1 or not all(0 <= region < len(self.keep) for region in (*self.cells, *self.missing)):
             raise InvalidSetting(
                 explain(
                     "cells that name a region with a share to keep",

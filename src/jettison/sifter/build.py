@@ -13,10 +13,10 @@ from jettison.sifter.configure import Configuration, configure
 from jettison.sifter.consolidate import RegionStatistics, consolidate, frequencies
 from jettison.sifter.equidepth import equi_depth
 from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import Partition
+from jettison.sifter.partition import MOST_PATTERNS, MOST_REGIONS, OTHER_PATTERNS, Partition, with_missing
 from jettison.sifter.qdpart import qdpart
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.region_filter import Outside, RegionFilter
+from jettison.sifter.region_filter import UNIT, Outside, RegionFilter
 from jettison.sifter.space import Codes, Floats
 
 Partitioning = Literal["grid", "data", "query", "qdpart"]
@@ -67,20 +67,43 @@ class Built:
     statistics: RegionStatistics
 
     def configured(self, throttler: float, fairness: float) -> Configuration:
-        """The best thresholds for a throttler."""
+        """The best thresholds for a throttler.
+
+        Rows with missing values of a kind that the sample does not show are dropped like all others on average: nothing
+        is known of them, and the throttler is met however many there are.
+        """
         known = self.statistics
-        return configure(known.qos, known.frequency, known.has_queries, throttler=throttler, fairness=fairness)
+        made = configure(known.qos, known.frequency, known.has_queries, throttler=throttler, fairness=fairness)
+        if OTHER_PATTERNS in self.partition.missing:
+            unknown = self.partition.boxes + self.partition.missing.index(OTHER_PATTERNS)
+            if known.frequency[unknown] == 0.0:
+                made.drop[unknown] = min(max(1.0 - throttler, 0.0), 1.0)
+        return made
 
     def expected_qos(self, throttler: float, fairness: float) -> float:
         """Overall QoS that the model expects of the best thresholds."""
         return self.statistics.overall(self.configured(throttler, fairness).drop)
 
     def filter(
-        self, throttler: float, fairness: float, *, outside: Outside = "keep", sample_every: int = 0
+        self,
+        throttler: float,
+        fairness: float,
+        *,
+        outside: Outside = "keep",
+        sample_every: int = 0,
+        reserve: float = 0.0,
     ) -> RegionFilter:
-        """The finished filter. Sampled rows are paid for: they and the filtered ones together meet the throttler."""
-        rest = self.beside_sample(throttler, 1.0 / sample_every if sample_every else 0.0, outside)
-        drop = self.configured(rest, fairness).drop
+        """The finished filter. Sampled rows are paid for: they and the filtered ones together meet the throttler.
+
+        So is the reserve, a share of what passes that is spread over all rows alike, the sample included: with one,
+        every region keeps some of its rows.
+        """
+        sampled = 1.0 / sample_every if sample_every else 0.0
+        always = max(sampled, reserve * throttler)
+        spared = (always - sampled) / (1.0 - sampled) if sampled < 1.0 else 0.0
+        drop = (1.0 - spared) * self.configured(self.beside_sample(throttler, always, outside), fairness).drop
+        if spared > 0.0:
+            drop = np.minimum(drop, 1.0 - 1.0 / UNIT)  # what is rounded up must not become all
         return RegionFilter.of(self.queries.space, self.partition, drop, outside=outside, sample_every=sample_every)
 
     def beside_sample(self, throttler: float, sampled: float, outside: Outside) -> float:
@@ -98,10 +121,12 @@ class Built:
 
 def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Sample, regions: int) -> Partition:
     """Partition the space of `queries` by one of the four methods."""
-    if regions < 1:
+    if not 1 <= regions <= MOST_REGIONS - MOST_PATTERNS - 1:
         raise InvalidSetting(
             explain(
-                "`regions` must be at least 1", repr(regions), hint="16 are enough for most streams, 100 for most gains"
+                f"`regions` must lie between 1 and {MOST_REGIONS - MOST_PATTERNS - 1:,}",
+                repr(regions),
+                hint="16 are enough for most streams, 100 for most gains",
             )
         )
     space = queries.space
@@ -110,7 +135,8 @@ def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Samp
     if partitioning == "data":
         return equi_depth(space, sample.codes, regions)
     if partitioning == "query":
-        centres = (queries.low + queries.high) / 2.0
+        lowest, highest = space.low, np.array([one.end for one in space.attributes])
+        centres = (np.clip(queries.low, lowest, highest) + np.clip(queries.high, lowest, highest)) / 2.0
         centres = np.where([one.whole for one in space.attributes], np.floor(centres), centres)
         return equi_depth(space, space.codes(centres), regions)
     if partitioning == "qdpart":
@@ -125,7 +151,7 @@ def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Samp
 
 
 def build(queries: RangeQueries, sample: Sample, *, partitioning: Partitioning, regions: int) -> Built:
-    """Partition and consolidate."""
-    partition = partition_by(partitioning, queries, sample, regions)
+    """Partition, with regions for rows with missing values, and consolidate."""
+    partition = with_missing(partition_by(partitioning, queries, sample, regions), sample.codes)
     frequency = frequencies(partition, partition.region_of(sample.codes))
     return Built(queries, partitioning, partition, consolidate(queries, partition, frequency))

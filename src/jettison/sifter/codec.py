@@ -1,57 +1,72 @@
 """A filter as few bytes: for links and devices where every byte counts, and decoded exactly.
 
-Layout, in this order: a mark, version and flags, the number of attributes, regions - 1 and the sampling interval as
-variable-length numbers, the attributes, the shape of the tree (a bit per node, from the root, 1 for a cut), the
+Layout, in this order: a mark, version and flags, the number of attributes, boxes - 1 and the sampling interval as
+variable-length numbers, the attributes, the patterns of missing values with a region of their own (their number, and a
+byte each), the number of distinct thresholds, the shape of the tree (a bit per node, from the root, 1 for a cut), the
 attribute of each cut in as few bits as tell them apart, each cut in 24 bits, the distinct thresholds in 17 bits each
 (0 to 2**16), which of them each region has, and a CRC-32 of all that.
+
+A checksum tells what got damaged on its way, not what somebody made up. So sizes and counts are compared with what is
+there before anything is built from them, and whatever is refused is refused in a time that grows with its bytes.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
-from jettison.errors import DamagedPlan, InvalidSetting, explain
+from jettison.errors import DamagedPlan, InvalidSetting, JettisonError, explain
 from jettison.sifter.bits import BitReader, BitWriter
-from jettison.sifter.partition import Leaf, Partition, grown
+from jettison.sifter.partition import MOST_REGIONS, Leaf, Partition, grown
 from jettison.sifter.region_filter import Outside, RegionFilter
-from jettison.sifter.space import Attribute, Space
+from jettison.sifter.space import MOST_ATTRIBUTES, Attribute, Space
+
+MOST_BYTES = 2**20
 
 _MARK = 0xA7
-_VERSION = 1
+_VERSION = 2
 _OUTSIDE_IS_DROPPED = 0x80
 _CUT_BITS, _THRESHOLD_BITS = 24, 17
 _WHOLE, _NAMED, _SHORT = 0x80, 0x40, 0x20
 _LONGEST_NAME = 31
+_LONGEST_NUMBER = 5
 
 
 def encode(one: RegionFilter) -> bytes:
     """Lay out a filter; `decode` restores an equal one."""
     out = bytearray([_MARK, _VERSION | (_OUTSIDE_IS_DROPPED if one.outside == "drop" else 0), one.space.dimensions])
-    out += _number(one.partition.regions - 1) + _number(one.sample_every)
+    out += _number(one.partition.boxes - 1) + _number(one.sample_every)
     for attribute in one.space.attributes:
         out += _attribute(attribute)
     bits = BitWriter()
     _write_tree(bits, one.partition)
     levels, level_of_region = np.unique(one.thresholds, return_inverse=True)
-    for level in levels.tolist():
-        bits.write(level, _THRESHOLD_BITS)
-    width = _width(len(levels))
-    for index in level_of_region.tolist():
-        bits.write(index, width)
-    out += _number(len(levels)) + bits.content()
+    bits.write(levels, _THRESHOLD_BITS)
+    bits.write(level_of_region, _width(len(levels)))
+    missing = one.partition.missing
+    out += _number(len(missing)) + bytes(missing) + _number(len(levels)) + bits.content()
+    if len(out) + 4 > MOST_BYTES:
+        raise InvalidSetting(
+            explain(
+                f"a sifter of at most {MOST_BYTES:,} bytes",
+                f"{len(out) + 4:,}",
+                hint="use fewer regions, and fewer or shorter categories",
+            )
+        )
     return bytes(out) + struct.pack(">I", zlib.crc32(out))
 
 
 def decode(content: bytes) -> RegionFilter:
     """Restore a filter, or raise `DamagedPlan` if the bytes are not one."""
-    body, checksum = content[:-4], content[-4:]
-    if len(content) < 12 or struct.pack(">I", zlib.crc32(body)) != checksum or body[0] != _MARK:
+    whole = 12 <= len(content) <= MOST_BYTES and content[0] == _MARK
+    body = content[:-4] if whole else b""
+    if not whole or struct.pack(">I", zlib.crc32(body)) != content[-4:]:
         raise DamagedPlan(
             explain(
-                "the bytes of a sifter with a checksum that fits",
+                f"the bytes of a sifter, at most {MOST_BYTES:,}, with a checksum that fits",
                 f"{len(content)} bytes",
                 hint="send the bytes as they are, without decoding them as text",
             )
@@ -64,14 +79,35 @@ def decode(content: bytes) -> RegionFilter:
                 hint="use the same release at server and sources",
             )
         )
+    try:
+        return _decoded(body)
+    except (JettisonError, IndexError, ValueError, struct.error) as error:
+        raise DamagedPlan(
+            explain(
+                "the bytes of a sifter",
+                f"others with a checksum that fits ({str(error)[:200]})",
+                hint="take filters only from the server that runs `Sifter`, on a channel that nobody else writes to",
+            )
+        ) from error
+
+
+def _decoded(body: bytes) -> RegionFilter:
     reader = _Reader(body, 3)
-    regions, sample_every = reader.number() + 1, reader.number()
+    if not 1 <= body[2] <= MOST_ATTRIBUTES:
+        raise ValueError(f"{body[2]} attributes")
+    boxes, sample_every = reader.number(MOST_REGIONS - 1) + 1, reader.number(2**28)
     space = Space([reader.attribute() for _ in range(body[2])])
-    count = reader.number()
+    missing = tuple(reader.bytes(reader.number(MOST_REGIONS)))
+    regions = boxes + len(missing)
+    count = reader.number(regions)
+    # All of them are known now, so a filter that claims more or less than it holds is refused before it is built.
+    sizes = [2 * boxes - 1, (boxes - 1) * (_width(space.dimensions) + _CUT_BITS), count * _THRESHOLD_BITS]
+    if count < 1 or -(-(sum(sizes) + regions * _width(count)) // 8) != len(body) - reader.place:
+        raise ValueError(f"{len(body) - reader.place} bytes for {regions} regions of {count} thresholds")
     bits = BitReader(body[reader.place :])
-    partition = _read_tree(bits, space.dimensions, regions)
-    levels = np.array([bits.read(_THRESHOLD_BITS) for _ in range(count)], dtype=np.int32)
-    thresholds = levels[[bits.read(_width(count)) for _ in range(regions)]]
+    partition = replace(_read_tree(bits, space.dimensions, boxes), missing=missing)
+    levels = bits.read(count, _THRESHOLD_BITS).astype(np.int32)
+    thresholds = levels[bits.read(regions, _width(count))]
     outside: Outside = "drop" if body[1] & _OUTSIDE_IS_DROPPED else "keep"
     return RegionFilter(space, partition, thresholds, outside, sample_every)
 
@@ -117,30 +153,33 @@ def _singles(*bounds: float) -> list[float]:
 
 
 def _write_tree(bits: BitWriter, partition: Partition) -> None:
-    stack = [0 if partition.regions > 1 else -1]
+    stack, has_cut = [0 if partition.boxes > 1 else -1], []
     while stack:
         node = stack.pop()
-        bits.write(int(node >= 0), 1)
+        has_cut.append(int(node >= 0))
         if node >= 0:
             stack += [int(partition.right[node]), int(partition.left[node])]
-    for axis in partition.axis.tolist():
-        bits.write(axis, _width(partition.dimensions))
-    for cut in partition.cut.tolist():
-        bits.write(cut - 1, _CUT_BITS)
+    bits.write(has_cut, 1)
+    bits.write(partition.axis, _width(partition.dimensions))
+    bits.write(partition.cut - 1, _CUT_BITS)
 
 
-def _read_tree(bits: BitReader, dimensions: int, regions: int) -> Partition:
+def _read_tree(bits: BitReader, dimensions: int, boxes: int) -> Partition:
+    has_cut = bits.read(2 * boxes - 1, 1)
+    axes = bits.read(boxes - 1, _width(dimensions))
+    cuts = bits.read(boxes - 1, _CUT_BITS) + 1
+    # Nodes that are still to come, after each node: none only after the last one.
+    open_nodes = 1 + np.cumsum(2 * has_cut - 1)
+    if open_nodes[-1] != 0 or (open_nodes[:-1] <= 0).any() or (axes >= dimensions).any():
+        raise ValueError("no tree of cuts")
     root = Leaf.domain(dimensions)
-    has_cut = [bool(bits.read(1)) for _ in range(2 * regions - 1)]
-    axes = [bits.read(_width(dimensions)) for _ in range(regions - 1)]
-    cuts = [bits.read(_CUT_BITS) + 1 for _ in range(regions - 1)]
-    stack, node = [root], 0
-    for cut in has_cut:
+    stack = [root]
+    of_node = iter(zip(axes.tolist(), cuts.tolist(), strict=True))
+    for cut in has_cut.tolist():
         leaf = stack.pop()
         if cut:
-            before, after = leaf.split(axes[node], cuts[node])
+            before, after = leaf.split(*next(of_node))
             stack += [after, before]
-            node += 1
     return grown(root)
 
 
@@ -151,28 +190,30 @@ class _Reader:
         self._content = content
         self.place = place
 
-    def number(self) -> int:
-        value = shift = 0
-        while True:
+    def number(self, most: int) -> int:
+        value = 0
+        for place in range(_LONGEST_NUMBER):
             byte = self._content[self.place]
             self.place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
+            value |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
-                return value
+                break
+        if byte >= 0x80 or value > most:
+            raise ValueError(f"a number above {most}")
+        return value
+
+    def bytes(self, count: int) -> bytes:
+        if count > len(self._content) - self.place:
+            raise ValueError(f"{count} bytes where {len(self._content) - self.place} are left")
+        self.place += count
+        return self._content[self.place - count : self.place]
 
     def attribute(self) -> Attribute:
-        kind = self._content[self.place]
-        self.place += 1
-        name = self._text(kind & _LONGEST_NAME)
+        kind = self.bytes(1)[0]
+        name = self.bytes(kind & _LONGEST_NAME).decode()
         if kind & _NAMED:
-            return Attribute.category(name, [self._text(self.number()) for _ in range(self.number())])
+            count = self.number(len(self._content) - self.place)
+            return Attribute.category(name, [self.bytes(self.number(MOST_BYTES)).decode() for _ in range(count)])
         form = ">2f" if kind & _SHORT else ">2d"
-        low, high = struct.unpack_from(form, self._content, self.place)
-        self.place += struct.calcsize(form)
+        low, high = struct.unpack(form, self.bytes(struct.calcsize(form)))
         return Attribute(name, low, high, whole=bool(kind & _WHOLE))
-
-    def _text(self, length: int) -> str:
-        text = self._content[self.place : self.place + length].decode()
-        self.place += length
-        return text

@@ -44,7 +44,8 @@ def configure(
 
     Regions without queries are outside the fairness constraint and are dropped first. The others lie between two
     levels, m and m + fairness: regions whose QoS per row is below the average take the upper level, the others the
-    lower one, and one region makes up for rounding. Regions that no sampled row fell into take the lower level.
+    lower one, and one region makes up for rounding. Regions that no sampled row fell into take the lower level; if none
+    has any, all are dropped alike.
 
     Parameters
     ----------
@@ -76,6 +77,8 @@ def configure(
     qos, rows, wanted = _checked(region_qos, frequency, has_queries, fairness)
     target = 1.0 - throttler
     total = float(rows.sum())
+    if total == 0.0:
+        return Configuration(np.full(len(qos), min(max(target, 0.0), 1.0)), throttler, feasible=0.0 <= target <= 1.0)
     # Shares from counts may miss 1 by rounding; that is no infeasibility.
     if not -_ROUNDING <= target <= total + _ROUNDING:
         drop = np.zeros(len(qos)) if target < 0.0 else np.ones(len(qos))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jettison.sifter.partition import Partition
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import CELLS, Codes, Floats
+from jettison.sifter.space import CELLS, Floats
 
 _PAIRS_AT_ONCE = 200_000
 # A box thinner than this share of a region counts as this thick: `x = 5` has no volume, but rows can match it.
@@ -73,8 +73,9 @@ def shared_by_volume(queries: RangeQueries, partition: Partition, value: Floats)
 
     That is about right for queries so small that the density of rows hardly changes inside them, wherever cuts lie.
     """
-    starts, ends = _region_positions(partition)
+    starts, ends, _ = _region_positions(partition)
     volume = np.prod((ends - starts) / CELLS, axis=0)
+    volume[partition.boxes :] = 0.0
     return _shared_out(queries, partition, volume, value)[0]
 
 
@@ -85,14 +86,12 @@ def _shared_out(
 
     Last, per query, its rows in all regions; without any, its value falls to no region.
     """
-    starts, ends = _region_positions(partition)
-    low, high = queries.space.positions(queries.low), queries.space.positions(queries.high)
-    cells = queries.space.codes(queries.low)
+    overlap = _Overlap(queries, partition)
     per_row = np.zeros(partition.regions)
     has_queries = np.zeros(partition.regions, dtype=bool)
     wanted = np.zeros(len(queries))
     for first, stop, query, count in _blocks(queries, partition.regions):
-        share = _overlap(low[first:stop], high[first:stop], cells[first:stop], starts, ends)
+        share = overlap.of(first, stop)
         has_queries |= share.any(axis=0)
         owner = queries.owner[first:stop] - query
         rows = np.bincount(owner, weights=share @ rows_of_region, minlength=count)
@@ -105,12 +104,10 @@ def _shared_out(
 
 def expected_completeness(queries: RangeQueries, partition: Partition, frequency: Floats, drop: Floats) -> Floats:
     """Completeness of each query that the model expects under given thresholds; NaN where it expects no rows at all."""
-    starts, ends = _region_positions(partition)
-    low, high = queries.space.positions(queries.low), queries.space.positions(queries.high)
-    cells = queries.space.codes(queries.low)
+    overlap = _Overlap(queries, partition)
     wanted, kept = np.zeros(len(queries)), np.zeros(len(queries))
     for first, stop, _, _ in _blocks(queries, partition.regions):
-        share = _overlap(low[first:stop], high[first:stop], cells[first:stop], starts, ends)
+        share = overlap.of(first, stop)
         owner = queries.owner[first:stop]
         wanted += np.bincount(owner, weights=share @ frequency, minlength=len(queries))
         kept += np.bincount(owner, weights=share @ (frequency * (1.0 - drop)), minlength=len(queries))
@@ -118,28 +115,48 @@ def expected_completeness(queries: RangeQueries, partition: Partition, frequency
     return share_kept
 
 
-def _region_positions(partition: Partition) -> tuple[Floats, Floats]:
-    low, high = partition.bounds()
-    return low.T.astype(np.float64), high.T.astype(np.float64)
+def _region_positions(partition: Partition) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Where regions start and end along each attribute, and where that attribute's values are missing, per attribute.
 
-
-def _overlap(low: Floats, high: Floats, cells: Codes, starts: Floats, ends: Floats) -> Floats:
-    """Share of each region's volume that each box covers, shape (boxes, regions).
-
-    A box thinner than a cell lies in the cell of its lower edge.
+    Rows with missing values may lie anywhere along the other attributes.
     """
-    share = np.ones((len(low), starts.shape[1]))
-    for axis in range(low.shape[1]):
-        covered = np.minimum(high[:, axis, None], ends[axis])
-        covered -= np.maximum(low[:, axis, None], starts[axis])
-        covered /= ends[axis] - starts[axis]
-        thin = high[:, axis] <= low[:, axis]
-        if thin.any():
-            cell = cells[thin, axis, None]
-            covered[thin] = np.where((cell >= starts[axis]) & (cell < ends[axis]), _THINNEST, 0.0)
-        np.maximum(covered, 0.0, out=covered)
-        share *= covered
-    return share
+    low, high = partition.bounds()
+    beside = len(partition.missing)
+    starts = np.pad(low.T.astype(np.float64), ((0, 0), (0, beside)), constant_values=1.0)
+    ends = np.pad(high.T.astype(np.float64), ((0, 0), (0, beside)), constant_values=CELLS + 1.0)
+    missing = np.array([0] * partition.boxes + list(partition.missing))
+    return starts, ends, (missing >> np.arange(partition.dimensions)[:, None] & 1).astype(bool)
+
+
+class _Overlap:
+    """How much of each region each box of the queries covers."""
+
+    def __init__(self, queries: RangeQueries, partition: Partition) -> None:
+        self._starts, self._ends, self._missing = _region_positions(partition)
+        self._low, self._high = queries.space.positions(queries.low), queries.space.positions(queries.high)
+        self._cells = queries.space.codes(queries.low)
+        self._holds_missing = np.isneginf(queries.low)
+
+    def of(self, first: int, stop: int) -> Floats:
+        """Share of each region's volume that each of some boxes covers, shape (boxes, regions).
+
+        A box thinner than a cell lies in the cell of its lower edge. Missing values are covered by boxes that hold them.
+        """
+        low, high, cells = self._low[first:stop], self._high[first:stop], self._cells[first:stop]
+        share = np.ones((len(low), self._starts.shape[1]))
+        for axis, (starts, ends, missing) in enumerate(zip(self._starts, self._ends, self._missing, strict=True)):
+            covered = np.minimum(high[:, axis, None], ends)
+            covered -= np.maximum(low[:, axis, None], starts)
+            covered /= ends - starts
+            thin = high[:, axis] <= low[:, axis]
+            if thin.any():
+                cell = cells[thin, axis, None]
+                covered[thin] = np.where((cell >= starts) & (cell < ends), _THINNEST, 0.0)
+            np.maximum(covered, 0.0, out=covered)
+            if missing.any():
+                covered[:, missing] = self._holds_missing[first:stop, axis, None]
+            share *= covered
+        return share
 
 
 def _blocks(queries: RangeQueries, regions: int) -> list[tuple[int, int, int, int]]:

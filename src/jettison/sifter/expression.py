@@ -3,7 +3,11 @@
     price > 10 and not (sector = 'tech' or qty < 5)
     price between 10 and 20 or sector in ('food', 'steel')
 
-An expression becomes a list of disjoint boxes. Comparisons are exact: `x <= 5` ends just after 5.
+    weight is null or weight > 3
+
+An expression becomes a list of disjoint boxes. Comparisons are exact: `x <= 5` ends just after 5. They have SQL's
+meaning: a comparison with a missing value is neither true nor false, and an attribute that an expression does not
+mention may have any value or none. Missing values lie at minus infinity, so only sides that begin there hold them.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ import re
 from typing import NamedTuple
 
 from jettison.errors import InvalidSetting, explain
-from jettison.sifter.boxes import Box, Boxes, difference, intersection, union
-from jettison.sifter.space import Attribute, Space
+from jettison.sifter.boxes import Box, Boxes, Interval, difference, intersection, union
+from jettison.sifter.space import HIGHEST, LOWEST, Attribute, Space
 
 MOST_BOXES = 4096
 
@@ -32,70 +36,90 @@ class _Token(NamedTuple):
     place: int
 
 
-def domain(space: Space) -> Box:
-    """The whole space as one box."""
-    return tuple((one.low, _just_after(one, one.high)) for one in space.attributes)
+ANYTHING: Interval = (-math.inf, math.inf)
+"""Any value of an attribute, or none."""
+
+_PRESENT: Interval = (LOWEST, math.inf)
+_ABSENT: Interval = (-math.inf, LOWEST)
 
 
 def parse(expression: str, space: Space) -> Boxes:
-    """The points of `space` that satisfy `expression`, as disjoint boxes; none if nothing can.
+    """The points that satisfy `expression`, as disjoint boxes; none if nothing can.
 
     >>> space = Space([Attribute.number("x", 0, 10), Attribute.integer("n", 0, 9)])
-    >>> parse("not (x >= 4 or n < 5)", space)
-    [((0.0, 4.0), (5.0, 10.0))]
+    >>> parse("x between 2 and 4 and not (x >= 3 or n < 5)", space)
+    [((2.0, 3.0), (5.0, inf))]
+    >>> parse("n = 3", space)
+    [((-inf, inf), (3.0, 4.0))]
     """
     return _Parser(expression, space).whole()
 
 
 class _Parser:
-    """Recursive descent; `or` binds weakest, then `and`, then `not`."""
+    """Recursive descent; `or` binds weakest, then `and`, then `not`.
+
+    `negated` asks for the points where a part is false instead of true. With missing values that is not the rest of the
+    space, so negations are carried down to the comparisons.
+    """
 
     def __init__(self, expression: str, space: Space) -> None:
         self._expression = expression
         self._space = space
-        self._everything = domain(space)
+        self._everything: Box = (ANYTHING,) * space.dimensions
         self._tokens = self._scan()
         self._next = 0
 
     def whole(self) -> Boxes:
-        boxes = self._disjunction()
+        boxes = self._disjunction(negated=False)
         if self._peek().kind != "end":
             raise self._error("the end of the expression, `and` or `or`")
         return boxes
 
-    def _disjunction(self) -> Boxes:
-        boxes = self._conjunction()
+    def _disjunction(self, *, negated: bool) -> Boxes:
+        boxes, both = self._conjunction(negated=negated), intersection if negated else union
         while self._word("or"):
-            boxes = self._bounded(union(boxes, self._conjunction()))
+            boxes = self._bounded(both(boxes, self._conjunction(negated=negated)))
         return boxes
 
-    def _conjunction(self) -> Boxes:
-        boxes = self._negation()
+    def _conjunction(self, *, negated: bool) -> Boxes:
+        boxes, both = self._negation(negated=negated), union if negated else intersection
         while self._word("and"):
-            boxes = self._bounded(intersection(boxes, self._negation()))
+            boxes = self._bounded(both(boxes, self._negation(negated=negated)))
         return boxes
 
-    def _negation(self) -> Boxes:
+    def _negation(self, *, negated: bool) -> Boxes:
         if self._word("not"):
-            return self._bounded(difference([self._everything], self._negation()))
+            return self._negation(negated=not negated)
         if self._operator("("):
-            boxes = self._disjunction()
+            boxes = self._disjunction(negated=negated)
             self._expect(")")
             return boxes
-        return self._comparison()
+        return self._comparison(negated=negated)
 
-    def _comparison(self) -> Boxes:
+    def _comparison(self, *, negated: bool) -> Boxes:
         if self._peek().kind in ("number", "text"):
             constant = self._constant()
             operator = self._comparator()
             attribute = self._attribute()
-            return self._compared(attribute, _MIRRORED.get(operator, operator), constant)
+            true = self._compared(attribute, _MIRRORED.get(operator, operator), constant)
+            return self._true_or_false(attribute, true, negated)
         attribute = self._attribute()
+        if self._word("is"):
+            present = self._word("not")
+            if not self._word("null"):
+                raise self._error("`null` after `is`")
+            return self._slabs(self._space.index(attribute), [_PRESENT if present != negated else _ABSENT])
         if self._word("not"):
-            return self._bounded(difference([self._everything], self._range_or_list(attribute)))
+            return self._true_or_false(attribute, self._range_or_list(attribute), not negated)
         if self._peek().text.lower() in ("between", "in"):
-            return self._range_or_list(attribute)
-        return self._compared(attribute, self._comparator(), self._constant())
+            return self._true_or_false(attribute, self._range_or_list(attribute), negated)
+        return self._true_or_false(attribute, self._compared(attribute, self._comparator(), self._constant()), negated)
+
+    def _true_or_false(self, attribute: str, true: Boxes, negated: bool) -> Boxes:
+        """Where a comparison of one attribute is true; `negated`: where it is false, which needs a value."""
+        if not negated:
+            return true
+        return self._bounded(difference(self._slabs(self._space.index(attribute), [_PRESENT]), true))
 
     def _range_or_list(self, attribute: str) -> Boxes:
         if self._word("between"):
@@ -124,8 +148,8 @@ class _Parser:
                     hint="name several by `in`",
                 )
             )
-        value = attribute.coordinate(constant)
-        low, high = self._everything[axis]
+        value = min(max(attribute.coordinate(constant), LOWEST), HIGHEST)
+        low, high = _PRESENT
         after = _just_after(attribute, value)
         start = float(math.ceil(value)) if attribute.whole else value
         intervals = {
@@ -136,13 +160,12 @@ class _Parser:
             "=": [(value, after)] if not attribute.whole or value == start else [],
         }
         if operator in ("!=", "<>"):
-            return difference([self._everything], self._slabs(axis, intervals["="]))
+            return difference(self._slabs(axis, [_PRESENT]), self._slabs(axis, intervals["="]))
         return self._slabs(axis, intervals["=" if operator == "==" else operator])
 
     def _slabs(self, axis: int, intervals: list[tuple[float, float]]) -> Boxes:
         whole = self._everything
-        slabs = [(*whole[:axis], interval, *whole[axis + 1 :]) for interval in intervals if interval[0] < interval[1]]
-        return intersection(slabs, [whole])
+        return [(*whole[:axis], interval, *whole[axis + 1 :]) for interval in intervals if interval[0] < interval[1]]
 
     def _bounded(self, boxes: Boxes) -> Boxes:
         if len(boxes) > MOST_BOXES:

@@ -47,7 +47,7 @@ class _Ranked:
         self.order = np.argsort(values, kind="stable")
         self.rank = np.empty(len(values), dtype=np.int32)
         self.rank[self.order] = np.arange(len(values), dtype=np.int32)
-        ordered = values[self.order]  # NaN sorts last and is beyond every bound
+        ordered = values[self.order]
         self.first = np.searchsorted(ordered, low).astype(np.int32)
         self.count = np.maximum(np.searchsorted(ordered, high).astype(np.int32) - self.first, 0)
 

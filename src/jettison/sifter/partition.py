@@ -5,22 +5,30 @@ Every partitioning, grids included, is such a tree: one structure to look up, to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import InvalidSetting, explain
-from jettison.sifter.space import CELLS, Codes
+from jettison.sifter.space import CELLS, MISSING, Codes
 
 Ints = NDArray[np.int32]
+
+# Attributes of which values are missing, as the bits of a number; each such pattern may have a region of its own.
+OTHER_PATTERNS = 0
+MOST_PATTERNS = 15
+MOST_REGIONS = 2**16 - 1
 
 
 @dataclass(frozen=True)
 class Partition:
     """Regions that are disjoint and together hold every point of the domain.
 
-    Nodes are numbered from the root, left before right, and regions from left to right, so that equal trees have equal
+    Behind the boxes come the regions of rows with missing values: a row has no place in a box if one of its values is
+    missing, whatever the others are.
+
+    Nodes are numbered from the root, left before right, and boxes from left to right, so that equal trees have equal
     numbers. Points with a code below `cut` along `axis` go left, all others right.
 
     Parameters
@@ -31,6 +39,9 @@ class Partition:
         Per inner node the attribute that it cuts, and the first code that goes right.
     left, right
         Per inner node its children: the number of an inner node, or `-1 - region`.
+    missing
+        The patterns of missing values that have a region each, in the order of these; bit i stands for attribute i.
+        `OTHER_PATTERNS` stands for all that are not named. Where it is empty, rows with missing values lie outside.
     """
 
     dimensions: int
@@ -38,16 +49,49 @@ class Partition:
     cut: Ints
     left: Ints
     right: Ints
+    missing: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.regions > MOST_REGIONS:
+            raise InvalidSetting(
+                explain(
+                    f"at most {MOST_REGIONS:,} regions",
+                    f"{self.regions:,}",
+                    hint="16 are enough for most streams, 100 for most gains",
+                )
+            )
+        kinds = set(self.missing)
+        if len(kinds) != len(self.missing) or not all(0 <= kind < 1 << self.dimensions for kind in kinds):
+            raise InvalidSetting(
+                explain(
+                    f"different patterns of missing values below {1 << self.dimensions}",
+                    str(self.missing),
+                    hint="bit i stands for attribute i",
+                )
+            )
+
+    @property
+    def boxes(self) -> int:
+        """Number of regions that are boxes of the domain; they come first."""
+        return len(self.axis) + 1
 
     @property
     def regions(self) -> int:
         """Number of regions."""
-        return len(self.axis) + 1
+        return self.boxes + len(self.missing)
+
+    def of_pattern(self) -> Ints:
+        """Region of each pattern of missing values; the first one, of rows without any, is `regions`: outside."""
+        other = self.boxes + self.missing.index(OTHER_PATTERNS) if OTHER_PATTERNS in self.missing else self.regions
+        of_pattern = np.full(1 << self.dimensions, other, dtype=np.int32)
+        of_pattern[list(self.missing)] = self.boxes + np.arange(len(self.missing))
+        of_pattern[0] = self.regions
+        return of_pattern
 
     def bounds(self) -> tuple[Ints, Ints]:
-        """First code and code after the last, per region and attribute."""
-        low = np.empty((self.regions, self.dimensions), dtype=np.int32)
-        high = np.empty((self.regions, self.dimensions), dtype=np.int32)
+        """First code and code after the last, per box and attribute."""
+        low = np.empty((self.boxes, self.dimensions), dtype=np.int32)
+        high = np.empty((self.boxes, self.dimensions), dtype=np.int32)
         start = np.full(self.dimensions, 1, dtype=np.int32)
         stop = np.full(self.dimensions, CELLS + 1, dtype=np.int32)
         open_nodes = [(0 if len(self.axis) else -1, start, stop)]
@@ -64,7 +108,7 @@ class Partition:
 
     def region_of(self, codes: Codes) -> Ints:
         """Region of each point, and `regions` for points outside the domain."""
-        region = np.full(len(codes), self.regions, dtype=np.int32)
+        region = self.of_pattern()[patterns(codes == MISSING)]
         inside = np.flatnonzero(((codes >= 1) & (codes <= CELLS)).all(axis=1))
         open_nodes = [(0 if len(self.axis) else -1, inside)]
         while open_nodes:
@@ -82,10 +126,24 @@ class Partition:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Partition) or self.dimensions != other.dimensions:
             return False
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("axis", "cut", "left"))
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("axis", "cut", "left", "missing")
+        )
 
     def __hash__(self) -> int:
-        return hash((self.dimensions, self.axis.tobytes(), self.cut.tobytes(), self.left.tobytes()))
+        return hash((self.dimensions, self.axis.tobytes(), self.cut.tobytes(), self.left.tobytes(), self.missing))
+
+
+def patterns(missing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Which values of each row are missing, as the bits of a number; shape (rows, attributes) to (rows,)."""
+    return missing @ (1 << np.arange(missing.shape[1]))
+
+
+def with_missing(boxes: Partition, codes: Codes) -> Partition:
+    """The same boxes, and regions for the patterns of missing values that occur most often in a sample, and for others."""
+    found, count = np.unique(patterns(codes == MISSING), return_counts=True)
+    often = [int(found[i]) for i in np.argsort(-count, kind="stable") if found[i] != OTHER_PATTERNS][:MOST_PATTERNS]
+    return replace(boxes, missing=(*sorted(often), OTHER_PATTERNS))
 
 
 @dataclass
@@ -151,4 +209,5 @@ def grown(root: Leaf) -> Partition:
             regions += 1
         if side is not None:
             side[parent] = number
-    return Partition(len(root.low), *(np.array(one, dtype=np.int32) for one in (axis, cut, left, right)))
+    axes, cuts, lefts, rights = (np.array(one, dtype=np.int32) for one in (axis, cut, left, right))
+    return Partition(len(root.low), axes, cuts, lefts, rights)

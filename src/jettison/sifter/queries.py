@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from jettison.errors import InvalidSetting, explain
 from jettison.sifter import matching
 from jettison.sifter.boxes import Box, disjoint
-from jettison.sifter.expression import domain, parse
-from jettison.sifter.space import Attribute, Floats, Space
+from jettison.sifter.expression import parse
+from jettison.sifter.space import LOWEST, Attribute, Floats, Space, comparable
 
 Indices = NDArray[np.int64]
 
@@ -19,8 +19,11 @@ Indices = NDArray[np.int64]
 class RangeQueries:
     """Many standing queries over one stream, each a union of disjoint boxes.
 
-    A row counts once for a query however many of its boxes were written to hold it. The quality of service (QoS) of
-    a query is `1 - slope * (1 - completeness)`, where completeness is the share of its rows that it gets.
+    A row counts once for a query however many of its boxes were written to hold it. Which rows satisfy a query is as in
+    SQL: a missing value (null or NaN) satisfies no comparison, and matters only to queries that mention its attribute.
+
+    The quality of service (QoS) of a query is `1 - slope * (1 - completeness)`, where completeness is the share of its
+    rows that it gets.
 
     Parameters
     ----------
@@ -37,10 +40,10 @@ class RangeQueries:
     --------
     >>> space = [Attribute.number("price", 0, 100), Attribute.category("sector", ["tech", "food"])]
     >>> queries = RangeQueries(space, ["price > 90", "price < 50 and not sector = 'tech'", "price < 5 or price < 10"])
-    >>> len(queries), queries.boxes_of(2)
-    (3, [((0.0, 5.0), (0.0, 2.0)), ((5.0, 10.0), (0.0, 2.0))])
-    >>> queries.hits([[95.0, 0.0], [3.0, 1.0]]).tolist()
-    [1, 2]
+    >>> len(queries), queries.boxes_of(0)
+    (3, [((90.00000000000001, inf), (-inf, inf))])
+    >>> queries.hits([[95.0, 0.0], [3.0, 1.0], [95.0, float("nan")]]).tolist()
+    [1, 2, 1]
 
     Notes
     -----
@@ -80,9 +83,11 @@ class RangeQueries:
         weights: ArrayLike | None = None,
         slopes: ArrayLike | None = None,
     ) -> RangeQueries:
-        """Queries from half-open boxes `[low, high)`, shape (boxes, attributes), clipped to the domain.
+        """Queries from half-open boxes `[low, high)`, shape (boxes, attributes).
 
-        `owner` gives the query that each box belongs to, one query a box if not given. Boxes of one query may overlap.
+        A side at the edge of the domain or beyond is open. Where both sides of an attribute are, the query does not care
+        about it: whatever its value, or none, the row is wanted. `owner` gives the query that each box belongs to, one
+        query a box if not given. Boxes of one query may overlap.
         """
         space = attributes if isinstance(attributes, Space) else Space(attributes)
         lows, highs = (np.asarray(side, dtype=np.float64).reshape(-1, space.dimensions) for side in (low, high))
@@ -106,11 +111,8 @@ class RangeQueries:
         count = max(int(owners.max(initial=-1)) + 1, _length(weights), _length(slopes))
         if owner is not None:
             lows, highs, owners = _without_overlaps(lows, highs, owners)
-        whole = np.array(domain(space))
         made = cls.__new__(cls)
-        made._fill(
-            space, np.maximum(lows, whole[:, 0]), np.minimum(highs, whole[:, 1]), owners, count, weights, slopes, ()
-        )
+        made._fill(space, *_opened(space, lows, highs), owners, count, weights, slopes, ())
         return made
 
     def _fill(
@@ -146,7 +148,7 @@ class RangeQueries:
 
     def hits(self, points: ArrayLike) -> Indices:
         """Number of queries that each point satisfies."""
-        return matching.hits(np.asarray(points, dtype=np.float64), self.low, self.high)
+        return matching.hits(comparable(points), self.low, self.high)
 
     def matches(self, points: ArrayLike) -> tuple[Indices, Indices]:
         """All pairs (query, point) where the point satisfies the query."""
@@ -157,7 +159,7 @@ class RangeQueries:
 
     def matching_blocks(self, points: ArrayLike) -> Iterator[tuple[Indices, Indices]]:
         """The same pairs, in blocks of bounded size."""
-        for box, point in matching.pairs(np.asarray(points, dtype=np.float64), self.low, self.high):
+        for box, point in matching.pairs(comparable(points), self.low, self.high):
             yield self.owner[box], point
 
     def quality(self, completeness: Floats) -> float:
@@ -192,6 +194,13 @@ def _per_query(given: ArrayLike | None, count: int, name: str, most: float) -> F
 
 def _length(given: ArrayLike | None) -> int:
     return 0 if given is None else len(np.asarray(given))
+
+
+def _opened(space: Space, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The boxes with sides that reach the edge of the domain moved to infinity, where they hold what lies beyond it."""
+    below, above = low <= space.low, high >= np.array([one.end for one in space.attributes])
+    low = np.where(below, np.where(above, -np.inf, LOWEST), low)
+    return low, np.where(above, np.inf, high)
 
 
 def _without_overlaps(low: Floats, high: Floats, owner: Indices) -> tuple[Floats, Floats, Indices]:

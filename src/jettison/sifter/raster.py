@@ -66,7 +66,7 @@ class Raster:
     axes
         Tables per attribute.
     cells
-        Region of each cell of the raster; the number of regions for cells outside the domain.
+        Region of each cell of the raster; the number of regions for cells outside the domain. Missing values lie there.
     """
 
     axes: tuple[Axis, ...]
@@ -84,10 +84,12 @@ class Raster:
             return None
         cells = np.full(shape, partition.regions, dtype=np.int32)
         low, high = partition.bounds()
-        for region in range(partition.regions):
-            first = [int(np.searchsorted(cuts[axis], low[region, axis])) + 1 for axis in range(partition.dimensions)]
-            stop = [int(np.searchsorted(cuts[axis], high[region, axis])) + 1 for axis in range(partition.dimensions)]
-            cells[tuple(slice(a, b) for a, b in zip(first, stop, strict=True))] = region
+        first, stop = (
+            np.column_stack([np.searchsorted(along, edge) + 1 for along, edge in zip(cuts, side.T, strict=True)])
+            for side in (low, high)
+        )
+        for region, (start, end) in enumerate(zip(first.tolist(), stop.tolist(), strict=True)):
+            cells[tuple(slice(a, b) for a, b in zip(start, end, strict=True))] = region
         strides = [math.prod(shape[axis + 1 :]) for axis in range(partition.dimensions)]
         return cls(tuple(_axis(one, stride) for one, stride in zip(cuts, strides, strict=True)), cells.ravel())
 

@@ -1,8 +1,8 @@
 """The data space: named attributes, and the integer grid on which regions are cut.
 
 Every point gets a *code* per attribute, an integer between 1 and 2**24 that grows with the value; 0 and 2**24 + 1
-mean below and above the domain. Regions are boxes of codes. As the code is one fixed floating-point expression, a
-filter decides alike in numpy, on Spark and after it has travelled as bytes.
+mean below and above the domain, and -1 that the value is missing. Regions are boxes of codes. As the code is one fixed
+floating-point expression, a filter decides alike in numpy, on Spark and after it has travelled as bytes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jettison.errors import InvalidSetting, MissingColumn, explain
+from jettison.settings.region_drop import CODES
 
-CELLS = 2**24
+CELLS = CODES
 BELOW, ABOVE = 0, CELLS + 1
+MISSING = -1
+# The smallest and the largest value there is. Below them all, at minus infinity, queries find missing values.
+LOWEST, HIGHEST = -np.finfo(np.float64).max, np.finfo(np.float64).max
 # The upper edge of a domain lies this many cells before the end of the last one, so that it has a code itself.
 _EDGE = 2.0**-10
 MOST_ATTRIBUTES = 8
@@ -147,15 +151,20 @@ class Attribute:
         return float(self.values.index(value))
 
     def coordinates(self, column: ArrayLike) -> Floats:
-        """Places of a column of values; NaN for unknown categories and for nulls."""
+        """Places of a column of values: NaN for nulls, and unknown categories lie before the first one."""
         if not self.values:
             return np.asarray(column, dtype=np.float64)
         # Sorted names and a binary search: a dictionary lookup per row would be Python on the row path.
-        given = np.asarray(column).astype(str)
+        raw = np.asarray(column)
+        given = raw.astype(str)
         names = np.asarray(self.values)
         order = np.argsort(names)
         found = order[np.clip(np.searchsorted(names[order], given), 0, len(names) - 1)]
-        return np.where(names[found] == given, found.astype(np.float64), np.nan)
+        places = np.where(names[found] == given, found.astype(np.float64), -1.0)
+        if raw.dtype.kind not in "US":  # None, NaN or a library's own null: whatever is no text
+            unknown = np.flatnonzero(places < 0.0)
+            places[unknown[[not isinstance(value, str) for value in raw[unknown]]]] = np.nan
+        return places
 
 
 class Space:
@@ -218,12 +227,21 @@ class Space:
 
         Whole numbers of cells, so that a box that ends where a region begins does not touch it by a sliver.
         """
-        cells = np.clip((coordinates - self.low) * self.scale + 1.0, 1.0, CELLS + 1.0)
+        with np.errstate(over="ignore"):  # sides that are open reach beyond every number of cells
+            cells = np.clip((coordinates - self.low) * self.scale + 1.0, 1.0, CELLS + 1.0)
         nearest: Floats = np.where([one.whole for one in self.attributes], np.floor(cells), np.rint(cells))
         return nearest
 
     def codes(self, points: Floats) -> Codes:
-        """Codes of points, shape as given; 0 or 2**24 + 1 outside the domain, 0 for NaN."""
-        cells = np.fmin(np.fmax((points - self.low) * self.scale + 1.0, BELOW), ABOVE)
+        """Codes of points, shape as given; 0 or 2**24 + 1 outside the domain, -1 for NaN."""
+        with np.errstate(over="ignore"):
+            cells = np.fmin(np.fmax((points - self.low) * self.scale + 1.0, BELOW), ABOVE)
         codes: Codes = cells.astype(np.int32)
+        codes[np.isnan(points)] = MISSING
         return codes
+
+
+def comparable(points: ArrayLike) -> Floats:
+    """Points as boxes hold them: missing values at minus infinity, and no value beyond the largest numbers."""
+    given = np.asarray(points, dtype=np.float64)
+    return np.where(np.isnan(given), -np.inf, np.clip(given, LOWEST, HIGHEST))

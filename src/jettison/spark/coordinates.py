@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, NumericType, StringType
+from pyspark.sql.types import BooleanType, DoubleType, FloatType, NumericType, StringType
 
 from jettison.errors import InvalidSetting, explain
-from jettison.sifter.space import ABOVE, BELOW, Attribute, Space
+from jettison.sifter.space import ABOVE, BELOW, HIGHEST, LOWEST, Attribute, Space
 from jettison.spark import validate
 
 
@@ -38,10 +38,24 @@ def coordinate(rows: DataFrame, attribute: Attribute) -> Column:
     return column.cast("double")
 
 
-def code(rows: DataFrame, attribute: Attribute) -> Column:
-    """Code of each row along the attribute, 0 or 2**24 + 1 outside the domain; a missing value lies outside."""
-    inside = F.least(F.greatest(_exact_code(rows, attribute), F.lit(float(BELOW))), F.lit(float(ABOVE)))
-    return F.coalesce(inside.cast("int"), F.lit(BELOW))
+def is_missing(rows: DataFrame, attribute: Attribute) -> Column:
+    """Whether the attribute has no value: null, or NaN."""
+    column = rows[attribute.name]
+    if isinstance(rows.schema[attribute.name].dataType, (DoubleType, FloatType)):
+        return column.isNull() | F.isnan(column)
+    return column.isNull()
+
+
+def comparable(rows: DataFrame, attribute: Attribute) -> Column:
+    """The coordinate as boxes of queries hold it: minus infinity where it is missing, else a finite number."""
+    finite = F.least(F.greatest(coordinate(rows, attribute), F.lit(LOWEST)), F.lit(HIGHEST))
+    return F.when(is_missing(rows, attribute), F.lit(float("-inf"))).otherwise(finite)
+
+
+def code(coordinate: Column, attribute: Attribute) -> Column:
+    """Code of a `comparable` coordinate, 0 or 2**24 + 1 outside the domain; missing values lie below it."""
+    exact = _exact_code(coordinate, attribute)
+    return F.least(F.greatest(exact, F.lit(float(BELOW))), F.lit(float(ABOVE))).cast("int")
 
 
 def unclipped_code(rows: DataFrame, attribute: Attribute) -> Column:
@@ -50,7 +64,7 @@ def unclipped_code(rows: DataFrame, attribute: Attribute) -> Column:
     Cheaper on the row path: Spark compares doubles by a function call, and here does so once. It takes a NaN for
     larger than every number.
     """
-    exact = _exact_code(rows, attribute)
+    exact = _exact_code(coordinate(rows, attribute), attribute)
     return F.when(F.abs(exact) < 1e18, F.floor(exact))
 
 
@@ -59,6 +73,6 @@ def has_code(unclipped: Column) -> Column:
     return (unclipped > BELOW) & (unclipped < ABOVE)
 
 
-def _exact_code(rows: DataFrame, attribute: Attribute) -> Column:
+def _exact_code(coordinate: Column, attribute: Attribute) -> Column:
     """The code before it is rounded down and clipped."""
-    return (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0
+    return (coordinate - attribute.low) * attribute.scale + 1.0

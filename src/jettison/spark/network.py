@@ -31,6 +31,7 @@ from jettison.policies.network_drop import NetworkDrop
 from jettison.spark import validate
 from jettison.spark.guard import WEIGHT
 from jettison.spark.shedder import Shedder
+from jettison.spark.weighing import check_weighed
 
 if TYPE_CHECKING:
     from jettison.spark.calibrate import BoxCost
@@ -174,9 +175,10 @@ class Network:
     ) -> Stream:
         """Aggregate, over windows mostly.
 
-        Say `weighted=True` if the function uses `jt_weight` (as `jt.avg`, `jt.count` and the others do). If it does not,
-        its answers would be wrong when rows are missing, so nothing is dropped before it. Behind a join, say `bounds=False`
-        as well if their values are all that you use: bounds over pairs would be too narrow, so nothing is dropped otherwise.
+        Say `weighted=True` if the function uses `jt_weight` (as `jt.avg`, `jt.count` and the others do; one that does not is
+        refused). Otherwise its answers would be wrong when rows are missing, so nothing is dropped before it. Behind a
+        join, say `bounds=False` as well if their values are all that you use: bounds over pairs would be too narrow, so
+        nothing is dropped otherwise.
         """
         box = Box(
             name, (source.name,), "aggregate", cost, selectivity, keeps_value=False, weighted=weighted, bounds=bounds
@@ -187,6 +189,9 @@ class Network:
         self, name: str, source: Stream, sink: Sink | str | Path, *, qos: QoS | Mapping[str, Any] | None = None
     ) -> None:
         """Deliver a stream to `sink(rows, batch_id)`, or to a folder of Parquet files, with its owner's QoS.
+
+        Rows come with `jt_weight`, the number of rows that each stands for, over all drops on its way. Rows of an aggregate
+        have none: what they stand for is in their values.
 
         The QoS may be given as in a pipeline file, `{"loss_tolerance": [(100, 1), (0, 0)]}`; then an error in it names the
         output.
@@ -283,6 +288,8 @@ class Network:
         """What a box makes of the rows that enter it, with weights carried on."""
         if box.kind == "join":
             entering = [entering[0], entering[1].withColumnRenamed(WEIGHT, _OTHER_WEIGHT)]
+        if box.weighted and WEIGHT in entering[0].columns:
+            check_weighed(self._functions[box.name], entering[0], where=f"box {box.name!r}")
         rows = self._functions[box.name](*entering)
         if box.kind == "join" and {WEIGHT, _OTHER_WEIGHT} <= set(rows.columns):
             return rows.withColumn(WEIGHT, F.col(WEIGHT) * F.col(_OTHER_WEIGHT)).drop(_OTHER_WEIGHT)
@@ -337,7 +344,7 @@ def parquet_sink(folder: str | Path) -> Sink:
     root = re.sub(r"/+$", "", str(folder))
 
     def write(rows: DataFrame, batch_id: int) -> None:
-        rows.drop(WEIGHT).write.mode("overwrite").parquet(f"{root}/batch={batch_id}")
+        rows.write.mode("overwrite").parquet(f"{root}/batch={batch_id}")
 
     return write
 

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import ABOVE, CELLS
-from jettison.spark.coordinates import check_attributes, code, coordinate
+from jettison.sifter.space import ABOVE
+from jettison.spark.coordinates import check_attributes, code, comparable
 from jettison.spark.guard import WEIGHT
 
 QUERY = "jt_query"
@@ -27,7 +27,8 @@ _MOST_ENTRIES_PER_BOX = 16
 def matched(rows: DataFrame, queries: RangeQueries) -> DataFrame:
     """Each row once for every query that it satisfies, with the query's number as the column `jt_query`.
 
-    Works on streams and on batches. A row that satisfies no query does not appear.
+    Works on streams and on batches. A row that satisfies no query does not appear. Missing values are as in SQL: they
+    satisfy no comparison, and do not matter to queries that do not mention their attribute.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def matched(rows: DataFrame, queries: RangeQueries) -> DataFrame:
     placed = rows.withColumn(_CELL, grid.cell(rows))
     joined = placed.join(table, _CELL)
     for axis, attribute in enumerate(queries.space.attributes):
-        place = coordinate(placed, attribute)
+        place = comparable(placed, attribute)
         joined = joined.where((place >= F.col(f"jt_low{axis}")) & (place < F.col(f"jt_high{axis}")))
     helpers = [_CELL, *(f"jt_{side}{axis}" for side in ("low", "high") for axis in range(queries.space.dimensions))]
     return joined.drop(*helpers)
@@ -65,7 +66,7 @@ class _Grid:
     def __init__(self, queries: RangeQueries) -> None:
         self._queries = queries
         self._first = queries.space.codes(queries.low).astype(np.int64)
-        self._last = np.minimum(queries.space.codes(queries.high).astype(np.int64), CELLS)
+        self._last = queries.space.codes(queries.high).astype(np.int64)
         widths = (self._last - self._first).mean(axis=0) if len(self._first) else np.zeros(queries.space.dimensions)
         self._axes = sorted(np.argsort(widths, kind="stable")[:2].tolist())
         self._shift = _MOST_SHIFT
@@ -75,7 +76,8 @@ class _Grid:
 
     def cell(self, rows: DataFrame) -> Column:
         """Number of the cell that a row lies in."""
-        places = [F.shiftright(code(rows, self._queries.space.attributes[axis]), self._shift) for axis in self._axes]
+        attributes = [self._queries.space.attributes[axis] for axis in self._axes]
+        places = [F.shiftright(code(comparable(rows, one), one), self._shift) for one in attributes]
         cell = places[0].cast("bigint")
         return cell * self._columns + places[1] if len(places) > 1 else cell
 

@@ -7,8 +7,16 @@ import pytest
 
 from jettison.demo.rides import RideBook
 from jettison.network.candidates import drop_model
-from jettison.reproduce.aurora import admission_order, live, sharing, skew, utility_loss
-from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent, shedders
+from jettison.reproduce.aurora import admission_order, live, planners, sharing, skew, utility_loss
+from jettison.reproduce.aurora.compare import (
+    RANDOM,
+    RANDOM_LP,
+    SEMANTIC,
+    SEMANTIC_LP,
+    compare,
+    excess_percent,
+    shedders,
+)
 from jettison.reproduce.aurora.loss_ratios import LossRatios
 from jettison.reproduce.aurora.seeds import for_each
 from jettison.reproduce.aurora.statistics import bootstrap, mean
@@ -20,7 +28,8 @@ ADMISSIONS = ("Input-Random", "Input-Cost-Top", "Input-Uniform", "Input-Cost-Uni
 def made_up(random: float, semantic: float, admission: float) -> dict[str, np.ndarray]:
     noise = np.random.default_rng(1).normal(0, 0.5, (20, len(utility_loss.GAPS)))
     grown = noise + 10.0 * np.arange(len(utility_loss.GAPS))
-    return {RANDOM: grown + random, SEMANTIC: grown + semantic} | {name: grown + admission for name in ADMISSIONS}
+    lost = {RANDOM: random, RANDOM_LP: random, SEMANTIC: semantic, SEMANTIC_LP: semantic}
+    return {name: grown + more for name, more in (lost | dict.fromkeys(ADMISSIONS, admission)).items()}
 
 
 def verdicts(by_tuple: dict[str, np.ndarray]) -> dict[str, bool]:
@@ -32,6 +41,29 @@ def test_orderings_hold_where_they_do_and_only_there() -> None:
     assert not verdicts(made_up(10, 5, 8))["tuple-loss-admission"]
     assert not verdicts(made_up(10, 12, 30))["tuple-loss-semantic"]
     assert not verdicts(made_up(10, 5, 4))["value-loss-semantic"]
+
+
+def test_our_planner_can_fall_behind_the_papers() -> None:
+    losses = made_up(10, 5, 30)
+    assert verdicts(losses)["tuple-loss-default"]
+    losses[SEMANTIC_LP] = losses[SEMANTIC_LP] + 1.0
+    assert not verdicts(losses)["tuple-loss-default"]
+    exact = np.zeros((20, 3))
+    for splits, off, ahead, expected in (
+        (8, 0.0, 1.0, [True, True]),
+        (8, 3.0, 1.0, [False, True]),
+        (8, 0.0, -0.1, [True, False]),
+        (0, 0.0, -0.1, [True, True]),
+        (0, 0.0, -1.0, [True, False]),
+    ):
+        found = planners.judged(splits, "", exact + off, exact + ahead, {})
+        assert [claim.holds for claim in found] == expected
+
+
+def test_the_planner_delivers_what_it_foresees_on_one_network() -> None:
+    off, ahead = planners.delivered(1, 8, 1)
+    assert off.shape == ahead.shape == (1, len(planners.DELIVERED_LOADS))
+    assert np.abs(off).max() < 3.0
 
 
 def test_the_constant_amount_can_fail() -> None:
@@ -92,7 +124,7 @@ def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
 def test_one_comparison_runs_every_shedder() -> None:
     graph = random_network(1)
     losses = compare(graph, shedders(graph, 1, random_runs=1), seed=1, mean_gap=5.0)
-    assert set(losses.by_tuple) == {RANDOM, SEMANTIC, *ADMISSIONS}
+    assert set(losses.by_tuple) == {RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP, *ADMISSIONS}
     assert all(0.0 <= loss <= 100.0 for loss in losses.by_tuple.values())
 
 

@@ -12,12 +12,17 @@ from jettison.network.candidates import drop_model
 from jettison.network.drop_model import DropModel
 from jettison.network.graph import QueryGraph
 from jettison.network.optimum import frontier
+from jettison.network.roadmap import paper_road_map
 from jettison.sim.network.engine import Engine, EngineSettings, Trace, offered, random_arrivals
 from jettison.sim.network.monitor import AdmissionPlanner, LoadMonitor, Planner
 from jettison.sim.network.rows import Rows
 from jettison.sim.network.utility import total_loss, tuple_utility, value_utility
 
 RANDOM, SEMANTIC = "Random-LS", "Semantic-LS"
+"""The paper's own shedders: its table of drops, sorted once by loss over gain."""
+RANDOM_LP, SEMANTIC_LP = "random drops, linear program", "semantic drops, linear program"
+"""What Jettison runs by default, for the same drops."""
+_STEP, _SEMANTIC_STEP = 0.02, 0.25  # semantic drops have many locations, each of little load
 LOWEST_EXCESS = 0.22
 """Excess load at the lowest rate, one row in 10 units of time."""
 LONGEST_GAP = 10.0
@@ -46,16 +51,24 @@ def excess_percent(mean_gap: float) -> float:
 
 
 def shedders(graph: QueryGraph, seed: int, *, random_runs: int = 4) -> dict[str, list[Planner]]:
-    """Both load shedders and the four admission controls; Input-Random several times, to be averaged as in the paper."""
+    """Load shedders and the four admission controls; Input-Random several times, to be averaged as in the paper."""
     plain = drop_model(graph)
-    made: dict[str, list[Planner]] = {
-        RANDOM: [frontier(plain)],
-        SEMANTIC: [frontier(drop_model(graph, semantic=True))],
-    }
+    made = load_shedders(graph)
     for name, rule in ADMISSIONS.items():
         runs = random_runs if name == "Input-Random" else 1
         made[name] = [AdmissionPlanner(plain, rule, seed * 100 + run) for run in range(runs)]
     return made
+
+
+def load_shedders(graph: QueryGraph) -> dict[str, list[Planner]]:
+    """The paper's two load shedders, and ours beside them."""
+    plain, by_value = drop_model(graph), drop_model(graph, semantic=True)
+    return {
+        RANDOM: [paper_road_map(plain, step=_STEP)],
+        SEMANTIC: [paper_road_map(by_value, step=_SEMANTIC_STEP)],
+        RANDOM_LP: [frontier(plain)],
+        SEMANTIC_LP: [frontier(by_value)],
+    }
 
 
 def compare(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import numpy as np
 
 from jettison.network.candidates import drop_model
-from jettison.network.drop_model import DropModel
+from jettison.network.drop_model import DropModel, Vector
 from jettison.network.optimum import Program, frontier
 from jettison.network.plans import drop_plan
 from jettison.network.roadmap import greedy_road_map, paper_road_map
 from jettison.reproduce.aurora.seeds import for_each
-from jettison.reproduce.aurora.statistics import Samples
+from jettison.reproduce.aurora.statistics import Samples, mean
 from jettison.reproduce.claims import Claim
 from jettison.reproduce.report import RunSettings, Section, table
+from jettison.sim.network.engine import offered, random_arrivals
 from jettison.sim.network.generator import Shape, random_network
 from jettison.sim.network.monitor import Planner
 
@@ -27,7 +28,10 @@ PLANNERS: Mapping[str, Callable[[DropModel], Planner]] = {
     "paper's table, to the letter": lambda model: paper_road_map(model, step=_STEP, literal=True),
 }
 LOADS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
+DELIVERED_LOADS = (0.8, 0.5, 0.25)
 _STEP = 0.02
+_ROWS = 4000.0
+"""Rows of each input that are dropped one by one."""
 _LARGE = Shape(queries=100, filters=720, unions=280)
 
 
@@ -51,6 +55,42 @@ def _gaps(seed: int, splits: int) -> Samples:
     return np.array([missing / best, missing / np.maximum(model.full_utility - best, 1e-9)])
 
 
+def delivered(seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
+    """By network and load, in percent of all utility, from rows that were dropped one by one in the simulator.
+
+    What the default planner's drops deliver less what it foresaw, and what they deliver more than the paper's table.
+    """
+    first = seed * 1000 + 600
+    found = np.array(for_each(range(first, first + networks), partial(_delivered, splits=splits)))
+    return found[:, 0], found[:, 1]
+
+
+def _delivered(seed: int, splits: int) -> Samples:
+    """Both figures on one network, by load."""
+    graph = random_network(seed, splits=splits)
+    model = drop_model(graph)
+    arrivals = random_arrivals(graph, seed, mean_gap=1.0, until=_ROWS)
+    wanted = {name: len(rows) for name, rows in offered(graph, arrivals).items()}
+
+    def reached(survival: Vector) -> float:
+        got = offered(graph, arrivals, drop_plan(model, survival))
+        shares = {name: 100.0 * len(got[name]) / count if count else 100.0 for name, count in wanted.items()}
+        return _percent([model.loss_tolerance[name].at(share) for name, share in shares.items()])
+
+    ours, papers = frontier(model), paper_road_map(model, step=_STEP)
+    result = []
+    for share in DELIVERED_LOADS:
+        survival = ours.at(share * model.full_load)
+        foreseen = _percent(model.utilities(survival).values())
+        got = reached(survival)
+        result.append((got - foreseen, got - reached(papers.at(share * model.full_load))))
+    return np.array(result).T
+
+
+def _percent(utilities: Collection[float]) -> float:
+    return 100.0 * sum(utilities) / len(utilities)
+
+
 def times(seed: int) -> tuple[float, float, int, int]:
     """CPU seconds to plan a network of 1,000 boxes and 100 outputs, milliseconds to look a plan up; boxes, units.
 
@@ -72,6 +112,31 @@ def times(seed: int) -> tuple[float, float, int, int]:
     return min(plan_s), 1e3 * float(np.median(lookup_s)), len(graph.boxes), model.units
 
 
+def judged(splits: int, words: str, off: Samples, ahead: Samples, config: dict[str, object]) -> list[Claim]:
+    """What `delivered` found, as claims: the planner's own promise, and that it is worth its program."""
+    return [
+        Claim(
+            f"planner-foresight-{splits}",
+            f"{words}, the utility that the default planner foresees is what its drops deliver in the simulator, row by "
+            f"row; largest difference over {len(off)} networks and {off.shape[1]} loads, in percentage points",
+            paper="",
+            ours=float(np.abs(off).max()),
+            at_most=2.0,
+            config=config,
+        ),
+        Claim(
+            f"planner-ahead-{splits}",
+            f"{words}, its drops deliver "
+            + ("more utility than" if splits else "at most half a percentage point less utility than")
+            + " those of the paper's table, at every load; lowest bound of the difference, in percentage points",
+            paper="",
+            ours=min(mean(column).lower for column in ahead.T),
+            at_least=0.0 if splits else -0.5,
+            config=config,
+        ),
+    ]
+
+
 def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
     """Compare the planners on random networks of the paper's size, and time the default one on a large network."""
     claims, rows = [], []
@@ -79,21 +144,12 @@ def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
     for splits, words in ((0, "without sharing"), (8, "with 8 shared streams")):
         settings.say(f"planners on {networks} networks {words}")
         missing, beyond = gaps(settings.seed, splits, networks)
-        config = {"networks": networks, "loads": list(LOADS), "splits": splits, "seed": settings.seed}
+        config: dict[str, object] = {"networks": networks, "splits": splits, "seed": settings.seed}
         for row, name in enumerate(PLANNERS):
             figures = [f(found[:, row]) for found in (missing, beyond) for f in (np.mean, np.max)]
             rows.append([name, words, *(f"{float(figure):.2f}" for figure in figures)])
-        claims.append(
-            Claim(
-                f"planner-gap-{splits}",
-                f"{words}, the default planner's utility is within 0.5 % of the optimum on each of {networks} networks, at "
-                "every load; the worst gap in percent",
-                paper="",
-                ours=float(missing[:, 0].max()),
-                at_most=0.5,
-                config=config,
-            )
-        )
+        off, ahead = delivered(settings.seed, splits, networks)
+        claims += judged(splits, words, off, ahead, config | {"loads": list(DELIVERED_LOADS), "rows": _ROWS})
     settings.say("planner on a network of 1,000 boxes")
     plan_s, lookup_ms, boxes, units = times(settings.seed)
     config = {"boxes": boxes, "outputs": _LARGE.queries, "units": units, "seed": settings.seed}
@@ -111,6 +167,7 @@ def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
     header = ["planner", "networks", "utility missing, mean %", "worst %", "loss beyond the least, mean %", "worst %"]
     text = (
         f"Over {networks} random networks of the paper's size, at loads of {LOADS[-1]:g} to {LOADS[0]:g} of the full one, "
-        f"against the linear program solved at that load. Tables have steps of {_STEP:g}.\n\n" + table(header, rows)
+        "against the linear program solved at that load (for the default planner that is itself, solved ahead and looked "
+        f"up). Tables have steps of {_STEP:g}.\n\n" + table(header, rows)
     )
     return [Section("How near the planners come to the optimum", text)], claims

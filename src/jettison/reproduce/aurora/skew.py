@@ -6,9 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jettison.network.candidates import drop_model
-from jettison.network.optimum import frontier
-from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, compare, excess_percent
+from jettison.reproduce.aurora.compare import (
+    RANDOM,
+    RANDOM_LP,
+    SEMANTIC,
+    SEMANTIC_LP,
+    compare,
+    excess_percent,
+    load_shedders,
+)
 from jettison.reproduce.aurora.loss_ratios import LossRatios
 from jettison.reproduce.aurora.plots import curves
 from jettison.reproduce.aurora.seeds import for_each
@@ -19,26 +25,24 @@ from jettison.sim.network.generator import random_network
 
 SKEWS = (0.0, 0.5, 1.0, 1.5, 2.0)
 GAPS = (6.0, 4.0, 3.0)
+_SHEDDERS = (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)
 
 
-def measure(seeds: Sequence[int]) -> tuple[Samples, Samples]:
-    """Value utility lost by Random-LS and Semantic-LS, by seed, gap and skew."""
+def measure(seeds: Sequence[int]) -> dict[str, Samples]:
+    """Value utility lost by each load shedder, by seed, gap and skew."""
     losses = np.array(for_each(seeds, _losses))
-    return losses[:, 0], losses[:, 1]
+    return {name: losses[:, number] for number, name in enumerate(_SHEDDERS)}
 
 
 def _losses(seed: int) -> Samples:
     """Value utility lost on one network, by shedder, gap and skew."""
-    losses = np.empty((2, len(GAPS), len(SKEWS)))
+    losses = np.empty((len(_SHEDDERS), len(GAPS), len(SKEWS)))
     for column, skew in enumerate(SKEWS):
         graph = random_network(seed, skew=skew)
-        planners = {
-            RANDOM: [frontier(drop_model(graph))],
-            SEMANTIC: [frontier(drop_model(graph, semantic=True))],
-        }
+        planners = load_shedders(graph)
         for line, gap in enumerate(GAPS):
             lost = compare(graph, planners, seed=seed, mean_gap=gap).by_value
-            losses[:, line, column] = lost[RANDOM], lost[SEMANTIC]
+            losses[:, line, column] = [lost[name] for name in _SHEDDERS]
     return losses
 
 
@@ -73,17 +77,21 @@ def run(settings: RunSettings) -> tuple[list[Section], list[Claim]]:
     """Measure, plot and judge the figure."""
     count = 20 if settings.quick else 60
     settings.say(f"figure 11: {count} networks at {len(SKEWS)} skews and {len(GAPS)} rates")
-    random, semantic = measure(range(settings.seed * 1000 + 200, settings.seed * 1000 + 200 + count))
+    lost = measure(range(settings.seed * 1000 + 200, settings.seed * 1000 + 200 + count))
     config: dict[str, object] = {
         "networks": count,
         "skews": list(SKEWS),
         "mean_gaps": list(GAPS),
         "seed": settings.seed,
     }
-    ratios = LossRatios(random, semantic, settings.seed)
-    series = ratios.rows([f"+{excess_percent(gap):.0f} % load" for gap in GAPS])
-    text = "Value utility lost by Random-LS over that lost by Semantic-LS.\n\n"
-    header = ["load", *(f"skew {skew:g}" for skew in SKEWS)]
-    text += table(header, [[name, *map(str, intervals)] for name, intervals in series.items()])
+    loads = [f"+{excess_percent(gap):.0f} % load" for gap in GAPS]
+    ratios = LossRatios(lost[RANDOM], lost[SEMANTIC], settings.seed)
+    series = ratios.rows(loads)
+    text = "Value utility lost by random drops over that lost by semantic ones.\n\n"
+    header = ["planner", "load", *(f"skew {skew:g}" for skew in SKEWS)]
+    rows = [["paper's table", name, *map(str, intervals)] for name, intervals in series.items()]
+    ours = LossRatios(lost[RANDOM_LP], lost[SEMANTIC_LP], settings.seed).rows(loads)
+    rows += [["linear program", name, *map(str, intervals)] for name, intervals in ours.items()]
+    text += table(header, rows)
     plot = curves(SKEWS, series, x_label="Zipf skew of the utilities", y_label="loss ratio Random-LS / Semantic-LS")
     return [Section("Figure 11: effect of skew", text, plot)], claims(ratios, config)

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jettison.reproduce.aurora.compare import RANDOM, SEMANTIC, Losses, compare, excess_percent, shedders
+from jettison.reproduce.aurora.compare import (
+    RANDOM,
+    RANDOM_LP,
+    SEMANTIC,
+    SEMANTIC_LP,
+    Losses,
+    compare,
+    excess_percent,
+    shedders,
+)
 from jettison.reproduce.aurora.plots import curves
 from jettison.reproduce.aurora.seeds import for_each
 from jettison.reproduce.aurora.statistics import Samples, mean
@@ -38,9 +47,12 @@ def _losses(seed: int) -> list[Losses]:
 
 
 def claims(by_tuple: Table, by_value: Table, config: dict[str, object]) -> list[Claim]:
-    """The orderings of both figures. A difference counts as far as its 95 % interval is above zero, at every rate."""
-    admissions = [name for name in by_tuple if name not in (RANDOM, SEMANTIC)]
-    others = [name for name in by_value if name != SEMANTIC]
+    """The orderings of both figures. A difference counts as far as its 95 % interval is above zero, at every rate.
+
+    They are about the paper's own shedders; one more is about ours beside them.
+    """
+    admissions = [name for name in by_tuple if name not in (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)]
+    others = [name for name in by_value if name not in (SEMANTIC, SEMANTIC_LP)]
     apart = [mean(column).value for column in (by_tuple[RANDOM] - by_tuple[SEMANTIC]).T]
     level = by_tuple[RANDOM].mean(axis=0)
     return [
@@ -102,6 +114,19 @@ def claims(by_tuple: Table, by_value: Table, config: dict[str, object]) -> list[
             at_least=0.0,
             config=config,
         ),
+        Claim(
+            "tuple-loss-default",
+            "the linear program that runs by default loses at most half a percentage point more tuple utility in the "
+            "simulator than the paper's table, at any rate, with random and with semantic drops; lowest bound of what the "
+            "table loses more",
+            paper="",
+            ours=min(
+                _surely_above(by_tuple[papers], by_tuple[ours])
+                for papers, ours in ((RANDOM, RANDOM_LP), (SEMANTIC, SEMANTIC_LP))
+            ),
+            at_least=-0.5,
+            config=config,
+        ),
     ]
 
 
@@ -129,7 +154,8 @@ def _section(title: str, losses: Table) -> Section:
     rows = [[name, *(str(mean(column)) for column in samples.T)] for name, samples in losses.items()]
     text = (
         "Percent lost by excess load, mean over random networks of 5 queries, 34 filters, 13 unions and 18 inputs, with "
-        "95 % confidence intervals.\n\n" + table(header, rows)
+        f"95 % confidence intervals. {RANDOM} and {SEMANTIC} follow the paper's table, the two below them our linear "
+        "program.\n\n" + table(header, rows)
     )
     series = {name: [mean(column) for column in samples.T] for name, samples in losses.items()}
     return Section(title, text, curves(excess, series, x_label="excess load [%]", y_label="utility lost [%]"))

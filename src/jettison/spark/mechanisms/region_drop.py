@@ -14,9 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.policies.sifter import fingerprint
+from jettison.settings.region_drop import LONGEST_S
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS
-from jettison.sifter.space import Space
-from jettison.spark.coordinates import check_attributes, coordinate, has_code, unclipped_code
+from jettison.sifter.space import CELLS, Space
+from jettison.spark.coordinates import check_attributes, coordinate, has_code, is_missing, unclipped_code
 from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
 from jettison.spark.let import let
 from jettison.spark.mechanisms.base import Mechanism, Sampling
@@ -51,8 +52,8 @@ class RegionMechanism(Mechanism):
     """
 
     schema = (
-        "struct<keep_fraction: double, space: bigint, cuts: array<array<int>>, cells: array<int>, keep: array<double>,"
-        " late_keep: array<double>, late_after_s: double>"
+        "struct<keep_fraction: double, space: bigint, cuts: array<array<int>>, cells: array<int>, missing: array<int>,"
+        " keep: array<double>, late_keep: array<double>, late_after_s: double>"
     )
 
     def __init__(self, space: Space, sample_every: int = 0) -> None:
@@ -64,23 +65,26 @@ class RegionMechanism(Mechanism):
         check_attributes(rows, self._space, where=point.place)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
-        """The table, and beside it the weights of all cells; neither where everything is kept."""
-        shares = F.flatten(F.array(setting["keep"], F.coalesce(setting["late_keep"], setting["keep"])))
-        foreign = (setting["space"] != fingerprint(self._space)) | (F.size(setting["cells"]) > PLAN_MOST_CELLS)
-        everything = foreign | ~F.exists(shares, lambda share: share < 1.0)
-        # Cells of rows in time, then the same cells for late rows.
-        by_cell = F.concat(
-            self._by_cell(setting["cells"], setting["keep"]),
-            self._by_cell(setting["cells"], F.coalesce(setting["late_keep"], setting["keep"])),
-        )
+        """The table, and beside it the weights of all cells; neither where everything is kept.
+
+        A plan may be damaged or forged and still be JSON: where its raster makes no sense everything is kept, and so are
+        the rows of a region whose share is none.
+        """
+        late_keep = F.coalesce(setting["late_keep"], setting["keep"])
+        drops = F.exists(F.flatten(F.array(setting["keep"], late_keep)), lambda share: share < 1.0)
+        everything = ~F.coalesce(self._sound(setting) & drops, F.lit(False))
+        # The regions of all cells, then those of rows outside by what they miss; for rows in time, then for late ones.
+        regions = F.concat(setting["cells"], setting["missing"])
+        by_cell = F.concat(self._by_cell(regions, setting["keep"]), self._by_cell(regions, late_keep))
         zooms = [_Zoom.of(setting["cuts"], axis, self._space.dimensions) for axis in self._axes]
         buckets = [zoom.entries(first_place=0 if axis else self._first_cell) for axis, zoom in enumerate(zooms)]
         # One array for all, because to get an array out of the plan makes a new object each time.
         table = F.concat(*buckets, F.transform(by_cell, threshold))
         return {
             "everything": everything,
-            "late_before_us": late_before_us(setting, now_us),
-            "late_cells": F.size(setting["cells"]).cast("bigint"),
+            "late_before_us": F.when(setting["late_after_s"].between(0.0, LONGEST_S), late_before_us(setting, now_us)),
+            "outside": (self._first_cell + F.size(setting["cells"])).cast("bigint"),
+            "late_cells": F.size(regions).cast("bigint"),
             "table": F.when(~everything, table),
             "weight": F.when(~everything, F.transform(by_cell, weight)),
             **{f"origin{axis}": zoom.origin.cast("bigint") for axis, zoom in enumerate(zooms)},
@@ -92,7 +96,7 @@ class RegionMechanism(Mechanism):
     def helpers(self, rows: DataFrame, point: DropPoint, plan: Column) -> list[dict[str, Column]]:
         """Codes of the row, their distances from the first cut, the entries of their buckets, and the cell.
 
-        A row outside the domain has no distances, and lies in the first cell.
+        A row outside the domain has no distances. Its cell lies behind those of the raster, by what values it misses.
         """
         codes = {f"{_CODE}{axis}": unclipped_code(rows, self._space.attributes[axis]) for axis in self._axes}
         within = reduce(lambda one, other: one & other, [has_code(F.col(name)) for name in codes])
@@ -101,7 +105,7 @@ class RegionMechanism(Mechanism):
         }
         entries = {f"{_ENTRY}{axis}": F.get(F.col(_TABLE), _bucket_of_row(axis, plan)) for axis in self._axes}
         place = reduce(lambda one, other: one + other, [_place_of_row(axis, plan) for axis in self._axes])
-        cell = F.when(F.col(f"{_OFFSET}0").isNotNull(), place).otherwise(F.lit(self._first_cell).cast("bigint"))
+        cell = F.when(F.col(f"{_OFFSET}0").isNotNull(), place).otherwise(plan["outside"] + self._pattern(rows))
         return [codes | {_TABLE: plan["table"]}, offsets, entries, {_CELL: cell}]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
@@ -137,10 +141,40 @@ class RegionMechanism(Mechanism):
         """Where the thresholds begin in the table."""
         return self._space.dimensions * _BUCKETS
 
+    def _sound(self, setting: Column) -> Column:
+        """Whether a setting is of these attributes, and its raster one that the table can hold."""
+        codes = F.lit(CELLS + 1)
+
+        def ascends(cuts: Column) -> Column:
+            in_order = F.array_sort(F.array_distinct(cuts)) == cuts
+            return in_order & (F.get(cuts, F.lit(0)) == 1) & (F.get(cuts, F.size(cuts) - 1) == codes)
+
+        # Doubles, because a product of whole numbers that does not fit would end the query.
+        cells = F.aggregate(setting["cuts"], F.lit(1.0), lambda product, cuts: product * (F.size(cuts) + 1))
+        return (
+            (setting["space"] == fingerprint(self._space))
+            & (F.size(setting["cuts"]) == self._space.dimensions)
+            & F.forall(setting["cuts"], ascends)
+            & (F.size(setting["cells"]) == cells)
+            & (F.size(setting["cells"]) <= PLAN_MOST_CELLS)
+            & (F.size(setting["missing"]) == 1 << self._space.dimensions)
+        )
+
+    def _pattern(self, rows: DataFrame) -> Column:
+        """Which values a row misses, as the bits of a number."""
+        attributes = enumerate(self._space.attributes)
+        bits = [F.when(is_missing(rows, one), F.lit(1 << axis)).otherwise(F.lit(0)) for axis, one in attributes]
+        return reduce(lambda one, other: one + other, bits)
+
     def _by_cell(self, cells: Column, of_region: Column) -> Column:
-        """Share kept of each cell: never null, so that a row need not look, and never less than the sample."""
+        """Share kept of each cell: always one, so that a row need not look, and never less than the sample."""
         least = F.lit(1.0 / self._sample_every if self._sample_every else 0.0)
-        return F.transform(cells, lambda region: F.greatest(F.coalesce(F.get(of_region, region), F.lit(1.0)), least))
+
+        def share(region: Column) -> Column:
+            given = F.get(of_region, region)
+            return F.when(given.between(0.0, 1.0), F.greatest(given, least)).otherwise(F.lit(1.0))
+
+        return F.transform(cells, share)
 
 
 @dataclass(frozen=True)
@@ -171,12 +205,13 @@ class _Zoom:
     def of(cls, cuts: Column, axis: int, dimensions: int) -> _Zoom:
         mine = F.get(cuts, F.lit(axis))
         origin = F.get(mine, F.lit(1))
-        span = F.greatest(F.get(mine, F.size(mine) - 2) - origin, F.lit(0))
+        # These are computed of unsound cuts too, where numbers that do not fit must not end the query.
+        span = F.greatest(F.try_subtract(F.get(mine, F.size(mine) - 2), origin), F.lit(0))
         # The digits of the span in base two: exact, where a logarithm might be off by one.
         shift = F.greatest(F.length(F.bin(span)) - ZOOMED_BITS, F.lit(0))
         stride = F.lit(1)
         for other in range(axis + 1, dimensions):
-            stride = stride * (F.size(F.get(cuts, F.lit(other))) + 1)
+            stride = F.try_multiply(stride, F.size(F.get(cuts, F.lit(other))) + 1)
         return cls(mine, origin, shift, stride)
 
     @property
