@@ -187,7 +187,7 @@ class PaneBook:
                 continue  # a row that came too late: its pane is on record
             here = start == one
             kept, more = count[here] * share[here], rest.get(one, 0.0)
-            known = setting is not None and one in setting.starts_us
+            planned = setting.keep_fraction if setting is not None and one in setting.starts_us else None
             more_kept = more if setting is None else more * other_share(setting, one)
             self._open[one] = self._open.get(one, WindowTally(one)).add(
                 group[here],
@@ -197,7 +197,7 @@ class PaneBook:
                 kept=float(kept.sum()) + more_kept,
                 kept_of=kept,
                 looked=shown[here],
-                planned=setting.keep_fraction * (float(count[here].sum()) + more) if known else None,
+                planned=None if planned is None else planned * (float(count[here].sum()) + more),
                 max_keys=self._max_keys,
             )
         for one, tally in self._open.items():
