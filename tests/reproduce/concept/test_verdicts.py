@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jettison.reproduce.concept.experiments import SHARES, SHIPPED, SHIPPED_LARGE
+from jettison.reproduce.concept.experiments import SHARES, SHIPPED, SHIPPED_LARGE, AtSetting
 from jettison.reproduce.concept.harness import Outcome, Run
-from jettison.reproduce.concept.verdicts import ROUTES, TAXI, ZIPF, _gain_at_least, _shipped
+from jettison.reproduce.concept.verdicts import ROUTES, TAXI, ZIPF, _gain_at_least, _setting, _shipped
 
 
 def run_with(errors: np.ndarray) -> Run:
@@ -65,3 +65,15 @@ def test_each_claim_about_the_policy_fails_where_it_must(errors, broken):
     failed = {claim.id for claim in claims if not claim.holds}
     assert failed == {claim.id for claim in claims if broken and claim.id.startswith(broken)}
     assert bool(failed) == bool(broken)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_group_that_the_policy_misses_at_the_papers_rows_counts_against_it(missing):
+    sound = Run("", "", 0.3, [Outcome(100, 30, 0.05, 0, 10, 0.0)] * 2)
+    ours = Run("", "", 0.3, [Outcome(100, 30, 0.05, missing, 10, 0.0)] * 2)
+    at = AtSetting(sound, sound, sound, sound, ours)
+    claims = _setting(
+        SimpleNamespace(settings={(name, 0.98): at for name in ("taxi-like", "cluster-like", "four classes")})
+    )
+    judged = [claim for claim in claims if claim.id.startswith("same-rows-missing")]
+    assert [claim.holds for claim in judged] == [missing == 0] * 2

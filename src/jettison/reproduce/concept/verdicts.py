@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from jettison.reproduce.claims import Claim
+from jettison.reproduce.claims import Claim, noted
 from jettison.reproduce.concept.experiments import EQUAL_CAPS, SHARES, SHIPPED, SHIPPED_LARGE, Results
 from jettison.reproduce.concept.harness import Run
 
 _TWO_SIDED_95 = 1.96
 TAXI, ZIPF, CLUSTER, FOUR, PACKETS = "taxi-like", "zipf", "cluster-like", "four classes", "packets"
 ROUTES, RIDES = "routes", "taxi rides"
-_AFTER_A_LOOK = "set after a first look at the figures"
+_MOVED = {
+    "shipped-near-best": "the bar",
+    "setting-gain-own": "the measure: the lower end of an interval, so that no seed decides",
+    "shipped-gain": "the method, twice: strict, on taxi-like with room for 20,000 groups, then the default setting",
+    "gain-": "room in the plan: 1,500 groups before, 10,000 now",
+}
 
 
 def claims_of(results: Results, config: dict[str, Any]) -> list[Claim]:
     """All claims that need no engine, in the paper's order."""
     made = [*_drift(results), *_setting(results), *_equal_rows(results), *_volume(results), *_beyond(results)]
-    return [Claim(c.id, c.claim, c.paper, c.ours, c.at_most, c.at_least, config | dict(c.config)) for c in made]
+    return noted([replace(claim, config=config | dict(claim.config)) for claim in made], _MOVED)
 
 
 def _drift(results: Results) -> list[Claim]:
@@ -56,7 +62,6 @@ def _setting(results: Results) -> list[Claim]:
         own += " (lower end of a 95 % interval over windows)"
         low, order = _gain_at_least(at.uniform_same_rows, concept), "more than an order of magnitude"
         spread = rows | {
-            "measure": _AFTER_A_LOOK,
             "gain": round(_ratio(at.uniform_same_rows, concept), 4),
             "windows": len(concept.outcomes),
         }
@@ -118,8 +123,8 @@ def _shipped(results: Results) -> list[Claim]:
         if name in (ROUTES, RIDES):
             text = f"{name}, 25 % of the rows, ConceptDrop: part of what reservoirs with hindsight gain over Uniform"
             part = (uniform.error - ours.error) / (uniform.error - at[name, 0.25, "reservoirs (OASRS)"].error)
-            looked = {"bar": _AFTER_A_LOOK, "gain": round(_ratio(uniform, ours), 4)}
-            claims.append(Claim(f"shipped-near-best-{label}", text, "", part, at_least=0.7, config=looked))
+            gain = {"gain": round(_ratio(uniform, ours), 4)}
+            claims.append(Claim(f"shipped-near-best-{label}", text, "", part, at_least=0.7, config=gain))
     return claims
 
 
