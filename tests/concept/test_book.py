@@ -117,13 +117,42 @@ def test_panes_long_over_need_not_wait_for_the_watermark():
     assert [pane.tally.start_us for pane in book.close(book.oldest_open_us)] == [0]
 
 
-def test_while_everything_is_kept_a_sample_tells_the_large_groups():
+def test_while_everything_is_kept_a_sample_tells_the_groups_and_how_many_rows_it_missed():
     book = PaneBook(100)
     book.learn(report([1, 2, 3, 4], [0, 0, 0, 0], [50, 1, 1, 2], newest_us=50), GroupDrop())
     (pane,) = book.tallies
-    assert (pane.keys // PANES).tolist() == [1, 4]
-    assert pane.seen == pytest.approx(np.array([50, 2]) / IDLE_SAMPLE)
-    assert pane.overflow_rows == pytest.approx(4 / IDLE_SAMPLE)
+    assert (pane.keys // PANES).tolist() == [1, 2, 3, 4]
+    assert pane.seen == pytest.approx(np.array([50, 1, 1, 2]) / IDLE_SAMPLE)
+    assert pane.unseen_rows == pytest.approx(2 * (1 / IDLE_SAMPLE - 1))  # by Good and Turing, from those shown once
+    assert pane.rows == pytest.approx(54 / IDLE_SAMPLE)
+
+
+def test_small_groups_are_known_although_no_batch_shows_two_rows_of_them():
+    book = PaneBook(100)
+    setting = GroupDrop(0.5, 100, (0,), (0.5,), ((),), ((),))
+    for number in range(4):
+        book.learn(report(range(1, 31), [0] * 30, [1] * 30, newest_us=10 * (number + 1)), setting)
+    (pane,) = book.tallies
+    assert pane.seen == pytest.approx(np.full(30, 8.0))
+    assert pane.unseen_rows == 0.0
+
+
+def test_a_group_that_appears_in_the_middle_is_known_in_the_next_plan():
+    book = PaneBook(100)
+    setting = GroupDrop(0.5, 100, (0,), (1.0,), ((1 * PANES,),), ((0.1,),))
+    book.learn(report([1], [0], [100], newest_us=40), setting)
+    book.learn(report([1, 2], [0, 0], [10, 90], newest_us=50), setting)
+    (pane,) = book.tallies
+    assert dict(zip(pane.keys // PANES, pane.seen, strict=True)) == pytest.approx({1: 1100.0, 2: 90.0})
+    assert pane.novel_rows / pane.recent_rows == pytest.approx(90 / 190)
+
+
+def test_what_plans_keep_beyond_what_they_expect_is_noted():
+    book = PaneBook(100)
+    setting = GroupDrop(0.1, 100, (0,), (0.2,), ((),), ((),))
+    for number in range(8):
+        book.learn(report([1], [0], [200], newest_us=10 * (number + 1)), setting)
+    assert book.tallies[0].overspent == 2.0  # the most that is believed
 
 
 @pytest.mark.parametrize("rows", [30_000, 300_000])

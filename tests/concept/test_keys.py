@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jettison.concept.keys import PANES, packed, unpacked
 
-HASHES = st.integers(-(2**63), 2**63 - 1)
+HASHES = st.integers(-(2**31), 2**31 - 1)
 
 
 @given(st.lists(st.tuples(HASHES, st.integers(0, PANES - 1)), min_size=1), st.integers(-(10**6), 10**9))
@@ -16,7 +16,7 @@ def test_what_is_packed_comes_out_again(rows, newest):
     groups = np.array([group for group, _ in rows], np.int64)
     panes = newest - np.array([back for _, back in rows], np.int64)
     found, at = unpacked(packed(groups, panes), newest)
-    assert (found == groups & -PANES).all()
+    assert (found == groups).all()
     assert (at == panes).all()
 
 

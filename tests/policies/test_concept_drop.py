@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,12 +67,31 @@ def test_a_window_of_which_nothing_is_known_gets_the_budget_or_everything_if_str
     assert plan(policy(strict=True)).points["rides"].new_keep_fraction == 1.0
 
 
-def test_each_pane_has_shares_of_its_own_and_the_room_is_divided():
+def test_each_pane_has_shares_of_its_own_and_the_room_goes_first_to_the_one_with_most_rows_to_come():
     made = plan(policy(max_groups=4), tally([9000] * 3 + [5], 0.9), tally([9000] * 3 + [5], 0.1, PANE))
     setting = made.points["rides"]
     assert setting.starts_us == (0, PANE)
-    assert [len(groups) for groups in setting.groups] == [2, 2]
+    assert [len(groups) for groups in setting.groups] == [1, 3]
     assert setting.keep_fraction <= 0.1 + 1e-9
+
+
+def test_drop_points_share_the_room_of_a_plan():
+    point = PointStats(1000, 1000, windows=(tally([9000] * 30),))
+    made = policy(max_groups=10).plan(Stats(0, 0.0, 1.0, {"a": point, "b": point}), Budget(0.1, 0.1, 3.0, ""))
+    assert [setting.named_groups for setting in made.points.values()] == [5, 5]
+
+
+def test_what_was_overspent_is_asked_for_less_and_still_expected_to_be_the_budget():
+    known = tally([50_000, 50_000])
+    usual, less = (plan(policy(), replace(known, overspent=over)).points["rides"] for over in (1.0, 1.25))
+    assert less.keeps[0][0] == pytest.approx(usual.keeps[0][0] / 1.25, rel=1e-3)
+    assert less.keep_fraction == pytest.approx(usual.keep_fraction)
+
+
+@given(seen=st.lists(st.integers(1, 100_000), min_size=1, max_size=40), keep=st.floats(0.01, 1.0))
+def test_no_row_weighs_more_than_ten_times_what_it_would_under_a_uniform_drop(seen, keep):
+    setting = plan(policy(), tally(seen), keep=keep).points["rides"]
+    assert (keep_shares(setting, np.zeros(len(seen)), np.arange(len(seen))) >= 0.0999 * keep).all()
 
 
 def test_late_rows_are_kept_at_a_factor():
@@ -183,7 +204,7 @@ def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: 
 
 def heavy_tail(seed: int, rows=60_000, groups=500):
     share = 1.0 / np.arange(1, groups + 1) ** 1.5
-    names = np.random.default_rng(seed + 100).integers(-(2**63), 2**63 - 1, groups)
+    names = np.random.default_rng(seed + 100).integers(-(2**31), 2**31 - 1, groups)
     return names[np.random.default_rng(seed).choice(groups, rows, p=share / share.sum())]
 
 
@@ -206,7 +227,7 @@ def test_by_default_every_batch_keeps_to_the_budget_and_hardly_a_group_is_lost()
 
 @pytest.mark.parametrize("row_budget", [False, True], ids=["latency", "rows"])
 def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so(row_budget):
-    groups = np.random.default_rng(5).integers(0, 2**62, 100_000)
+    groups = np.random.default_rng(5).integers(0, 2**31, 100_000)
     before = tally([100_000], progress=1.0, start=-PANE, kept=2000.0)
     budget = {"rows": 2000, "keep": 1.0} if row_budget else {"rows": None, "keep": 0.02}
     made_by = policy(max_groups=200, rows=budget["rows"])

@@ -15,6 +15,7 @@ from jettison.concept.obey import keep_shares
 from jettison.errors import InvalidSetting
 from jettison.plan import DropPlan
 from jettison.policies import ConceptDrop
+from jettison.schedule import Schedule
 from jettison.settings import GroupDrop
 from jettison.settings.group_drop import rounded_down
 
@@ -54,7 +55,7 @@ def test_any_share_below_one_is_a_drop(less):
         ({"pane_us": 1, "starts_us": (0, 0), "others": (1, 1), "groups": ((), ()), "keeps": ((), ())}, "named once"),
         ({"pane_us": 1, "starts_us": (0,), "others": (1,), "groups": ((2, 1),), "keeps": ((1, 1),)}, "ascend"),
         ({"pane_us": 1, "starts_us": (0,), "others": (1,), "groups": ((1,),), "keeps": ((),)}, "needs a share"),
-        ({"pane_us": 1, "starts_us": (0,), "others": (1,), "groups": ((2**63,),), "keeps": ((1,),)}, "64-bit"),
+        ({"pane_us": 1, "starts_us": (0,), "others": (1,), "groups": ((2**31,),), "keeps": ((1,),)}, "32-bit"),
         ({"late_factor": 0.5}, "go together"),
         ({"late_factor": 0.5, "late_after_s": 0.0}, "positive"),
     ],
@@ -71,13 +72,17 @@ def test_rounding_never_raises_a_share_and_hardly_lowers_it(share):
     assert rounded >= share * 0.999 or share < 1e-15
 
 
-def test_a_plan_with_as_many_groups_as_the_policy_names_fits_the_plan_file():
-    count = ConceptDrop("g", "t", "10 minutes").max_groups
-    groups = tuple(np.sort(np.random.default_rng(1).integers(-(2**63), 2**63 - 1, count)).tolist())
+@pytest.mark.parametrize("more", [{}, {"max_groups": 100}, {"max_groups": 50_000}], ids=["default", "few", "many"])
+def test_a_plan_with_as_many_groups_as_the_policy_names_fits_the_plan_file(more):
+    policy = ConceptDrop("g", "t", "10 minutes", **more)
+    count = policy.max_groups
+    groups = tuple(np.unique(np.random.default_rng(1).integers(-(2**31), 2**31 - 1, count)).tolist())
+    count = len(groups)
     keeps = tuple(rounded_down(share) for share in np.random.default_rng(2).random(count) * 1e-3)
     setting = GroupDrop(0.1, PANE, (1_700_000_000_000_000,), (1.0,), (groups,), (keeps,), 0.1, 0.5, 3.0)
     plan = DropPlan(10**9, {"a drop point with a long name": setting}, cause="x" * 2000)
-    assert len(plan_file.encode(plan, valid_until_us=10**15)) == plan_file.DEFAULT_SIZE
+    size = policy.plan_bytes
+    assert len(plan_file.encode(Schedule.of(plan), valid_until_us=10**15, size=size)) == size
 
 
 def of_groups(count, keep=0.25):

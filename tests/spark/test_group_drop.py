@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.concept.keys import PANES, packed, unpacked
+from jettison.concept.keys import GROUP_BITS, PANES, packed, unpacked
 from jettison.concept.obey import keep_shares
 from jettison.errors import InvalidSetting
 from jettison.plan import DropPlan
@@ -35,10 +38,15 @@ FARE = "from_json(value, 'fare DOUBLE').fare"
 POLICY = jt.ConceptDrop(group="key", time="at", window="10 seconds")
 
 
-def guard(spark: SparkSession, folder: Path, rows: DataFrame, setting: GroupDrop, **point: object) -> DataFrame:
+def guard(
+    spark: SparkSession, folder: Path, rows: DataFrame, setting: GroupDrop | Forged, **point: object
+) -> DataFrame:
     """Guard a batch DataFrame under a plan."""
     channel = Channel(Folder(folder), lease_s=60.0, size=512 * 1024)
-    channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
+    if isinstance(setting, Forged):
+        setting.write(folder / "plan")
+    else:
+        channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
     drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
     mechanism = GroupMechanism(POLICY)
     plan = channel.plan_row(spark, {"rows": mechanism}, metric=drop_point.plan_metric)
@@ -69,7 +77,7 @@ def random_setting(random: np.random.Generator, hashes: np.ndarray, panes: int) 
 
 @pytest.mark.parametrize(("groups", "panes"), [(2, 1), (40, 3), (3000, 3)])
 def test_rows_are_kept_with_the_share_of_their_group_and_pane(spark, tmp_path, groups, panes):
-    rows = rows_of(spark, 20_000, groups, panes).withColumn("hash", F.xxhash64("key").bitwiseAND(F.lit(-PANES)))
+    rows = rows_of(spark, 20_000, groups, panes).withColumn("hash", F.shiftright(F.xxhash64("key"), GROUP_BITS))
     every = rows.select("id", "hash", F.unix_micros("at").alias("us")).toPandas()
     setting = random_setting(np.random.default_rng(groups), every["hash"].unique(), panes)
     share = keep_shares(setting, every["us"].to_numpy(), every["hash"].to_numpy())
@@ -86,11 +94,12 @@ def test_keys_agree_with_those_of_numpy(spark):
     rows = rows_of(spark, 500, 20, 2).withColumn("hash", F.xxhash64("key"))
     pane = floor_divided(F.unix_micros("at"), 10 * SECOND)
     found = rows.select("hash", pane.alias("pane"), group_drop._key(F.col("hash"), pane).alias("key")).toPandas()
-    assert (packed(found["hash"], found["pane"]) == found["key"]).all()
+    upper = found["hash"].to_numpy() >> GROUP_BITS
+    assert (packed(upper, found["pane"]) == found["key"]).all()
     near = found["pane"] > found["pane"].max() - PANES
     groups, panes = unpacked(found["key"][near], found["pane"].max())
     assert (panes == found["pane"][near]).all()
-    assert (groups == found["hash"][near] & -PANES).all()
+    assert (groups == upper[near]).all()
 
 
 @pytest.mark.parametrize("setting", [GroupDrop(), None], ids=["keeps all", "no plan"])
@@ -103,6 +112,82 @@ def test_nothing_is_dropped_or_weighted_without_reason(spark, tmp_path, setting)
         kept = guard(spark, tmp_path, rows, setting)
     assert kept.columns == ["id", "key", "at", "jt_weight"]
     assert kept.agg(F.count("*"), F.max("jt_weight")).first() == (1000, 1.0)
+
+
+@dataclass(frozen=True)
+class Forged:
+    """A plan with a valid checksum whose one setting no policy made."""
+
+    setting: dict[str, object]
+
+    def write(self, file: Path) -> None:
+        point = {"kind": "group", **self.setting}
+        plan = {"from_us": 0, "version": 1, "points": {"rows": point}, "cause": ""}
+        # Python writes NaN and Infinity into JSON, and Spark reads them.
+        body = json.dumps({"doubtful_until_us": 0, "plans": [plan]})
+        checked = f"{10**16 - 1:016d} {body}".encode()
+        file.write_bytes(f"{zlib.crc32(checked):010d} ".encode() + checked)
+
+
+SOUND = {
+    "starts_us": [START], "others": [1.0], "groups": [[]], "keeps": [[]],
+    "new_keep_fraction": 1.0, "late_factor": None, "late_after_s": None,
+}  # fmt: skip
+NO_SHARES = [float("nan"), -0.5, 1.5, 1e300, float("inf"), float("-inf"), "much", None]
+
+
+@pytest.mark.parametrize("share", NO_SHARES, ids=str)
+def test_a_forged_share_keeps_every_row_at_weight_one(spark, tmp_path, share):
+    rows = rows_of(spark, 2000, 3, 2).withColumn("arrived", F.current_timestamp() - F.expr("interval 2 minutes"))
+    hashes = rows.select(F.shiftright(F.xxhash64("key"), GROUP_BITS)).distinct().toPandas().iloc[:, 0]
+    groups, late = sorted(map(int, hashes)), {"late_factor": 0.5, "late_after_s": 60.0}
+    for change in (
+        {"new_keep_fraction": share},
+        {"others": [share]},
+        {"groups": [groups], "keeps": [[share] * len(groups)]},
+        {**late, "late_factor": share},
+        {**late, "late_factor": 1.0, "late_after_s": share},
+    ):
+        kept = guard(spark, tmp_path, rows, Forged(SOUND | change), arrival="arrived")  # type: ignore[arg-type]
+        found = kept.agg(F.count("*"), F.min("jt_weight"), F.max("jt_weight")).first()
+        assert found == (2000, 1.0, 1.0), change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"starts_us": [1e300]},
+        {"starts_us": [None]},
+        {"starts_us": None},
+        {"starts_us": [START, START], "others": [1.0, 1.0], "groups": [[], []], "keeps": [[], []]},
+        {"groups": [[1e300, 5]], "keeps": [[0.5, 0.5]]},
+        {"groups": [[None, 9, 5, 5]], "keeps": [[0.5]]},
+        {"groups": None},
+        {"keeps": None},
+        {"others": None},
+        {"groups": [[2**62, -(2**63)]], "keeps": [[0.0, 0.0]]},
+    ],
+    ids=str,
+)
+def test_a_setting_of_the_wrong_shape_drops_nothing_and_ends_no_query(spark, tmp_path, change):
+    rows = rows_of(spark, 500, 3, 2)
+    kept = guard(spark, tmp_path, rows, Forged(SOUND | change))  # type: ignore[arg-type]
+    assert kept.agg(F.count("*"), F.min("jt_weight"), F.max("jt_weight")).first() == (500, 1.0, 1.0)
+
+
+def test_rows_without_a_group_form_one_and_those_without_a_time_get_the_share_of_what_is_not_known(spark, tmp_path):
+    rows = rows_of(spark, 20_000, 4, 1)
+    rows = rows.withColumn("key", F.when(F.col("id") % 2 == 0, F.col("key")))
+    rows = rows.withColumn("at", F.when(F.col("id") % 10 != 1, F.col("at")))
+    null = spark.range(1).select(F.shiftright(F.xxhash64(F.lit(None).cast("string")), GROUP_BITS)).first()[0]
+    setting = GroupDrop(0.5, 10 * SECOND, (START,), (1.0,), ((null,),), ((0.25,),), new_keep_fraction=0.5)
+    kept = guard(spark, tmp_path, rows.where("id % 97 != 0"), setting)
+    by = kept.groupBy(F.col("at").isNull().alias("no_time"), F.col("key").isNull().alias("no_group"))
+    weights = {
+        (r.no_time, r.no_group): set(r.weights) for r in by.agg(F.collect_set("jt_weight").alias("weights")).collect()
+    }
+    assert weights == {(False, True): {4.0}, (False, False): {1.0}, (True, True): {2.0}}
+    assert kept.agg(F.sum("jt_weight")).first()[0] == pytest.approx(rows.where("id % 97 != 0").count(), rel=0.05)
 
 
 def test_late_rows_are_kept_at_a_factor_of_their_groups_share(spark, tmp_path):
@@ -131,6 +216,13 @@ def test_the_plan_is_native_and_joins_nothing_but_the_plan(spark, tmp_path):
     assert text.getvalue().count("Exchange") == text.getvalue().count("BroadcastExchange")
     # A stream gives `rand` a new seed in every micro-batch, and compiles all code around it anew.
     assert "rand(" not in text.getvalue()
+
+
+@pytest.mark.parametrize(("given", "size"), [(None, POLICY.plan_bytes), (4096, 4096)])
+def test_the_plan_file_is_as_large_as_the_policys_plans_need_unless_told_otherwise(source, tmp_path, given, size):
+    shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path, policy=POLICY, plan_size=given)
+    shedder.guard(source.stream().withColumn("at", F.current_timestamp()).withColumn("key", F.lit("a")), id="id")
+    assert (tmp_path / "jettison" / "plan").stat().st_size == size
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def allocate(
     rule: str = "equal",
     spread: ArrayLike | None = None,
     min_rows: float = MIN_ROWS,
+    least_share: float = 0.0,
 ) -> Allocation:
     """Divide `budget` rows among groups of the given sizes.
 
@@ -106,6 +107,8 @@ def allocate(
         Standard deviation of the values of each group, which only Neyman's rule reads.
     min_rows
         Floor for each group.
+    least_share
+        Floor for the share kept of each group, unless `min_rows` of each leave no room for it.
 
     Examples
     --------
@@ -126,10 +129,13 @@ def allocate(
     budget = max(float(budget), 0.0)
     if size.sum() <= budget:
         return Allocation(size, float("inf"), crowded=False)
+    least = size * min(least_share, budget / float(size.sum()))
     floor = np.minimum(size, min_rows)
-    if floor.sum() > budget:
-        level = _level(np.ones_like(size), np.zeros_like(size), size, budget)
-        return Allocation(np.minimum(size, level), level, crowded=True)
+    if np.maximum(floor, least).sum() <= budget:
+        floor = np.maximum(floor, least)
+    elif floor.sum() > budget:
+        level = _level(np.ones_like(size), least, size, budget)
+        return Allocation(np.clip(level, least, size), level, crowded=True)
     deviation = np.ones_like(size) if spread is None else np.nan_to_num(np.asarray(spread, float), nan=0.0)
     share = np.maximum(RULES[rule](size, deviation), 0.0)
     level = _level(share, floor, size, budget)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jettison.concept.distance import ConceptShift, shift
 from jettison.concept.keys import unpacked
-from jettison.concept.obey import is_named, keep_shares, other_share
+from jettison.concept.obey import keep_shares, other_share
 from jettison.concept.tally import MAX_KEYS, WindowTally
 from jettison.settings import GroupDrop
 
@@ -114,8 +114,7 @@ class PaneBook:
         Rows that the report does not list by group count as rows of the newest pane whose groups are not known.
 
         Where rows come from a sample, because nothing is known of their groups yet or because everything is kept and
-        only some rows are looked at, a group with one row in it is not known either. By Good and Turing such groups and
-        those that the sample missed have as many rows as the groups with one and two rows in the sample seem to have.
+        only some rows are looked at, the tally says how many rows the groups have that were missed.
 
         Parameters
         ----------
@@ -137,24 +136,18 @@ class PaneBook:
         groups, panes = unpacked(seen.keys, newest_pane)
         starts, kept = panes * self._pane_us, np.asarray(seen.kept, float)
         if setting is None or setting.keeps_everything:
-            share, thin, rest_share = np.full(len(kept), IDLE_SAMPLE), np.ones(len(kept), bool), IDLE_SAMPLE
+            share, rest_share = np.full(len(kept), IDLE_SAMPLE), IDLE_SAMPLE
         else:
-            share = keep_shares(setting, starts, groups)
-            thin = (share < 1.0) & ~is_named(setting, starts, groups)
-            rest_share = other_share(setting, newest_pane * self._pane_us)
-        rows, known = _inflated(kept, share), ~thin | (kept > 1.0)
-        pooled = np.where(thin & (kept <= 2.0), rows, 0.0)
-        unlisted = {start: float(pooled[starts == start].sum()) for start in np.unique(starts).tolist()}
+            share, rest_share = keep_shares(setting, starts, groups), other_share(setting, newest_pane * self._pane_us)
         rest = _inflated(np.array([max(seen.rows - float(kept.sum()), 0.0)]), np.array([rest_share]))
-        newest = newest_pane * self._pane_us
-        unlisted[newest] = unlisted.get(newest, 0.0) + float(rest[0])
         self.add(
-            starts[known],
-            groups[known],
-            rows[known],
+            starts,
+            groups,
+            _inflated(kept, share),
             newest_us=seen.newest_us,
             setting=setting,
-            unlisted={start: more for start, more in unlisted.items() if more > 0.0},
+            unlisted={newest_pane * self._pane_us: float(rest[0])} if rest[0] > 0.0 else {},
+            looked=kept,
         )
 
     def add(
@@ -166,6 +159,7 @@ class PaneBook:
         newest_us: int,
         setting: GroupDrop | None = None,
         unlisted: Mapping[int, float] | None = None,
+        looked: ArrayLike | None = None,
     ) -> None:
         """Add the counts of a micro-batch.
 
@@ -179,9 +173,12 @@ class PaneBook:
             What the batch ran under, from which the rows kept follow; `None` if everything was kept.
         unlisted
             By pane, rows of groups that the counts leave out because the backend counts only the largest.
+        looked
+            Rows of each group that were looked at, where `rows` are estimates from them; all of them, unless given.
         """
         start, group = np.asarray(starts_us, np.int64), np.asarray(groups, np.int64)
         count = np.asarray(rows, float)
+        shown = count if looked is None else np.asarray(looked, float)
         share = np.ones(len(start)) if setting is None else keep_shares(setting, start, group)
         self._newest_us = newest_us if self._newest_us is None else max(self._newest_us, newest_us)
         rest = {} if unlisted is None else unlisted
@@ -190,6 +187,7 @@ class PaneBook:
                 continue  # a row that came too late: its pane is on record
             here = start == one
             kept, more = count[here] * share[here], rest.get(one, 0.0)
+            planned = setting.keep_fraction if setting is not None and one in setting.starts_us else None
             more_kept = more if setting is None else more * other_share(setting, one)
             self._open[one] = self._open.get(one, WindowTally(one)).add(
                 group[here],
@@ -198,6 +196,8 @@ class PaneBook:
                 overflow_rows=more,
                 kept=float(kept.sum()) + more_kept,
                 kept_of=kept,
+                looked=shown[here],
+                planned=None if planned is None else planned * (float(count[here].sum()) + more),
                 max_keys=self._max_keys,
             )
         for one, tally in self._open.items():

@@ -1,8 +1,8 @@
 """One number for a group in a pane, so that an engine can count and look up both at once.
 
-A key holds the hash of the group, but for its six lowest bits, and in their place the pane's number modulo 64. The
-same six bits also turn over the highest ones: the groups of consecutive panes then lie far apart in a table that is
-ordered by key, although their hashes are equal.
+A group goes by the upper half of its 64-bit hash: short in a plan, and among 10,000 groups one pair in 86 plans is taken
+for one. A key holds that number, and below it the pane's number modulo 64. The same six bits also turn over the highest
+ones: the groups of consecutive panes then lie far apart in a table that is ordered by key, although their hashes are equal.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ PANE_BITS = 6
 PANES = 1 << PANE_BITS
 """Panes that keys tell apart; a row further back than that is taken for one of a newer pane."""
 
-_HASH_MASK = ~np.int64(PANES - 1)
+GROUP_BITS = 32
+"""Bits of a group's hash that are looked at: the upper ones."""
 _TOP = 64 - PANE_BITS
 
 
 def packed(groups: ArrayLike, panes: ArrayLike) -> Keys:
-    """Keys of groups, by hash, in panes, by number.
+    """Keys of groups, by the upper half of their hashes, in panes, by number.
 
-    >>> packed([640, 640], [0, 1]).tolist()
-    [640, 288230376151712385]
+    >>> packed([5, 5], [0, 1]).tolist()
+    [21474836480, 288230397626548225]
     """
     residue = np.asarray(panes, np.int64) & np.int64(PANES - 1)
-    return ((np.asarray(groups, np.int64) & _HASH_MASK) | residue) ^ (residue << np.int64(_TOP))
+    return ((np.asarray(groups, np.int64) << np.int64(GROUP_BITS)) | residue) ^ (residue << np.int64(_TOP))
 
 
 def unpacked(keys: ArrayLike, newest_pane: int) -> tuple[Keys, Keys]:
@@ -39,5 +40,5 @@ def unpacked(keys: ArrayLike, newest_pane: int) -> tuple[Keys, Keys]:
     """
     key = np.asarray(keys, np.int64)
     residue = key & np.int64(PANES - 1)
-    groups = (key ^ (residue << np.int64(_TOP))) & _HASH_MASK
+    groups = (key ^ (residue << np.int64(_TOP))) >> np.int64(GROUP_BITS)
     return groups, newest_pane - ((newest_pane - residue) % PANES)

@@ -1,9 +1,8 @@
 """Keep fractions from a window's own counts alone: what is unknown is kept, and the budget holds all the same.
 
 Only groups that are to be thinned are named. All others form one stratum: groups too small to thin, groups not yet
-seen, groups that were not tracked. That stratum is kept whole unless there are more groups than the budget has rows;
-then it gets the share that the budget leaves it, and groups may stay without a kept row. Their counts stay exact,
-because dropped rows are still counted.
+seen, groups that were not tracked. That stratum is kept whole unless the budget has too few rows for it; then it gets
+nine tenths of the budget, because a group without a kept row needs one before others need more.
 
 Nothing here can bias an answer: each row is kept with a probability that is known when it comes, and weighs its
 inverse. A wrong concept only makes answers less precise.
@@ -11,7 +10,7 @@ inverse. A wrong concept only makes answers less precise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +23,9 @@ Bools = NDArray[np.bool_]
 Keys = NDArray[np.int64]
 
 _MOST_FOR_UNSERVED = 0.9
+_EVEN_PART = 0.1
+"""Part of the budget that is divided evenly over rows, so that no weight exceeds ten times that of a uniform drop."""
+_ONE = 1.0 - 1e-6  # counts are estimates times shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class WindowRates:
     keys, keep
         Groups to thin, ascending, and the share to keep of each.
     other
-        Share to keep of every other group, unseen ones included. 1 unless crowded.
+        Share to keep of every other group, unseen ones included. 1 unless the budget has too few rows for them.
     cap
         Rows still to be kept of each thinned group, about.
     crowded
@@ -108,18 +110,19 @@ def strict_rates(
     [0.333, 1.0, 1.0]
     """
     ahead = 1.0 - tally.progress if left is None else left
-    rows_left = tally.seen * (ahead / tally.progress)
+    rows_left = tally.estimated * (ahead / tally.progress)
     # Every group starts as one with a single row. If as many new ones come as the time so far suggests, this many do.
     unseen = tally.seen_once * float(np.log1p(ahead / tally.progress))
     unseen = max(unseen, (expected_groups - len(tally.keys)) * min(1.0, ahead / (1.0 - tally.progress + 1e-12)))
-    unknown = unseen + tally.overflow_rows * (ahead / tally.progress)
+    unknown = unseen + tally.unseen_rows * (ahead / tally.progress)
     allowed = max(allowed, 0.0)
-    total = float(rows_left.sum()) + unknown
+    total = tally.rows * (ahead / tally.progress)
     deviation = None if spread is None else np.asarray(spread, float)
     kept, level, named = _comfortable(rows_left, unknown, allowed, rule, deviation, min_rows, max_named)
     if named is None:
-        unserved = tally.kept_of < 1.0 if len(tally.kept_of) else np.zeros(len(rows_left), bool)
-        return _crowded(tally.keys, rows_left, unserved, unknown, allowed, min_rows, max_named, next_share)
+        unserved = tally.kept_of < _ONE if len(tally.kept_of) else np.zeros(len(rows_left), bool)
+        made = _crowded(tally.keys, rows_left, unserved, unknown, allowed, min_rows, max_named, next_share)
+        return replace(made, rows_left=total)
     if enough_rows is not None:
         limit = max(enough_rows, min_rows)
         kept, level = np.minimum(kept, limit), min(level, limit)
@@ -148,7 +151,14 @@ def _comfortable(
         if whole + floor > allowed:
             return rows_left, float("inf"), None
         part = None if spread is None else spread[named]
-        made = allocate(rows_left[named], allowed - whole, rule=rule, spread=part, min_rows=min_rows)
+        made = allocate(
+            rows_left[named],
+            allowed - whole,
+            rule=rule,
+            spread=part,
+            min_rows=min_rows,
+            least_share=_EVEN_PART * allowed / max(float(rows_left.sum()) + unknown, 1.0),
+        )
         kept = rows_left.copy()
         kept[named] = made.rows
         named = kept < rows_left * (1.0 - 1e-9)
@@ -162,31 +172,29 @@ def _comfortable(
 def _crowded(
     keys: Keys,
     rows_left: Floats,
-    unserved: Bools,
+    first: Bools,
     unknown: float,
     allowed: float,
     min_rows: float,
     max_named: int,
     next_share: float,
 ) -> WindowRates:
-    """Equal caps over everything, an unknown row counting as a group of its own; what is not named shares one rate.
+    """What is unknown first, then equal caps over what is known; what is not named shares one rate.
 
     A group without a kept row needs one before others need more: it is paid for until the next plan, by which time it
-    has one. Groups that have one always get something, because a row with no chance to be kept would bias the answer.
+    has one. Groups that have one always get something, because a row with no chance to be kept would bias the answer,
+    and because only kept rows tell how large a group is.
     """
     total = float(rows_left.sum()) + unknown
     if total <= 0.0:
         return WindowRates(keys[:0], np.empty(0), 1.0, float("inf"), False, 0.0, 0.0)
-    if next_share < 1.0:
-        demand = np.where(unserved, np.minimum(rows_left, np.maximum(1.0, rows_left * next_share)), rows_left)
-        first, waiting = unserved, float(demand[unserved].sum()) + unknown
-        level = _equal_level(demand[~first], 0.0, allowed - min(waiting, _MOST_FOR_UNSERVED * allowed))
-        unit = min(1.0, _MOST_FOR_UNSERVED * allowed / waiting) if waiting > 0 else 1.0
-    else:
-        demand, first = rows_left, np.zeros(len(rows_left), bool)
-        level = _equal_level(rows_left, unknown, allowed)
-        unit = min(level, 1.0)
-    kept = np.where(first, demand * unit, np.minimum(demand, level))
+    demand = np.where(first, np.minimum(rows_left, np.maximum(1.0, rows_left * next_share)), rows_left)
+    waiting = float(demand[first].sum()) + unknown
+    set_aside = min(float(demand[~first].sum()), (1.0 - _MOST_FOR_UNSERVED) * allowed)
+    unit = min(1.0, (allowed - set_aside) / waiting) if waiting > 0 else 1.0
+    served = allocate(demand[~first], allowed - unit * waiting, min_rows=0.0, least_share=_EVEN_PART * allowed / total)
+    level, kept = served.level, demand * unit
+    kept[~first] = served.rows
     savings = np.where(first, 0.0, rows_left - kept)
     above = savings > rows_left * 1e-9
     named = above if above.sum() <= max_named else _largest_savings(savings, max_named)
@@ -197,22 +205,6 @@ def _crowded(
     expected = float(kept[named].sum()) + other * pool_left
     pooled = int((above & ~named).sum())
     return WindowRates(keys[named], share, other, level, level < min_rows, expected, total, pooled)
-
-
-def _equal_level(rows_left: Floats, unknown: float, allowed: float) -> float:
-    """The cap at which equal caps, with unknown rows as groups of one row each, spend what is allowed."""
-    if unknown <= 0.0:
-        return allocate(rows_left, allowed, min_rows=0.0).level
-    with_units = unknown + np.minimum(rows_left, 1.0).sum()
-    if allowed < with_units:
-        # Below one row a group: known groups with less than one row expected reach their size first.
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            spent = unknown * middle + np.minimum(rows_left, middle).sum()
-            low, high = (middle, high) if spent <= allowed else (low, middle)
-        return low
-    return allocate(rows_left, allowed - unknown, min_rows=0.0).level
 
 
 def _largest_savings(savings: Floats, count: int) -> Bools:

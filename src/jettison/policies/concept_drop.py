@@ -19,6 +19,8 @@ from jettison.settings import GroupDrop
 from jettison.settings.group_drop import rounded_down
 from jettison.stats import Budget, PointStats, Stats
 
+_BYTES_A_GROUP, _BYTES_BESIDE, _STEP = 24, 8 * 1024, 64 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class ConceptDrop:
@@ -58,7 +60,7 @@ class ConceptDrop:
     min_rows
         Rows of a group and pane below which it is not thinned.
     max_groups
-        Most groups that a plan names; the default fits a plan file of 64 kB. Beyond, groups share one rate.
+        Most groups that a plan names, all drop points together. Beyond, groups share one rate.
     strict
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
         until counts arrive, at the price of about one batch a pane that exceeds the budget.
@@ -99,7 +101,7 @@ class ConceptDrop:
     value: str | None = None
     allocation: str = "equal"
     min_rows: float = MIN_ROWS
-    max_groups: int = 1500
+    max_groups: int = 10_000
     strict: bool = False
     exact_counts: bool = False
 
@@ -143,6 +145,11 @@ class ConceptDrop:
         return round(seconds(slide, name="window") * 1e6)
 
     @property
+    def plan_bytes(self) -> int:
+        """Size of a file that holds any plan of this policy."""
+        return _STEP * -(-(_BYTES_A_GROUP * self.max_groups + _BYTES_BESIDE) // _STEP)
+
+    @property
     def _panes(self) -> int:
         return self.window_us // self.pane_us
 
@@ -153,10 +160,11 @@ class ConceptDrop:
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give each drop point the shares that spend the budget best, by the groups of its open windows."""
         remarks: list[str] = []
-        points = {name: self._setting(name, point, budget, remarks) for name, point in stats.points.items()}
+        room = self.max_groups // max(len(stats.points), 1)
+        points = {name: self._setting(name, point, budget, room, remarks) for name, point in stats.points.items()}
         return DropPlan(version=0, points=points, cause="; ".join([budget.cause, *remarks]))
 
-    def _setting(self, name: str, point: PointStats, budget: Budget, remarks: list[str]) -> GroupDrop:
+    def _setting(self, name: str, point: PointStats, budget: Budget, room: int, remarks: list[str]) -> GroupDrop:
         share = beside_protected(budget.keep_fraction, point.protected_share)
         late = beside_protected(budget.late_keep_fraction, point.protected_share)
         if point.protected_share > budget.keep_fraction:
@@ -167,10 +175,10 @@ class ConceptDrop:
             return GroupDrop(late_factor=timed[0], late_after_s=timed[1])
         known = [tally for tally in point.windows if tally.progress > 0.0 and tally.rows > 0.0]
         variation = self.variation if point.variation is None else point.variation
-        rates = [self._rates(tally, share, self.max_groups // len(known), name, remarks, variation) for tally in known]
+        rates = self._divided(known, share, room, name, remarks, variation)
         new = 1.0 if self.strict else self._new_share(share, known)
         return GroupDrop(
-            keep_fraction=_expected_share(rates, share if self.strict else new),
+            keep_fraction=_expected_share(known, rates, share if self.strict else new),
             pane_us=self.pane_us if known else 0,
             starts_us=tuple(tally.start_us for tally in known),
             others=tuple(rounded_down(rate.other) for rate in rates),
@@ -181,10 +189,26 @@ class ConceptDrop:
             late_after_s=timed[1],
         )
 
+    def _divided(
+        self,
+        known: Sequence[WindowTally],
+        share: float,
+        room: int,
+        name: str,
+        remarks: list[str],
+        variation: float,
+    ) -> list[WindowRates]:
+        """Rates of each pane. Those that most rows are still to come of take their room in the plan first."""
+        made: dict[int, WindowRates] = {}
+        for tally in sorted(known, key=_rows_to_come, reverse=True):
+            made[tally.start_us] = self._rates(tally, share, room, name, remarks, variation)
+            room -= len(made[tally.start_us].keys)
+        return [made[tally.start_us] for tally in known]
+
     def _rates(
         self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str], variation: float
     ) -> WindowRates:
-        left = max(1.0 - tally.progress, LEAST_LEFT)
+        left = _left(tally)
         settled = self._settled(tally, share, left, variation)
         # The rows that an accuracy asks for come evenly from the whole pane: this is the part of it to come.
         part = left / (tally.progress + left)
@@ -210,8 +234,8 @@ class ConceptDrop:
 
     def _settled(self, tally: WindowTally, share: float, left: float, variation: float) -> Settlement:
         return settle(
-            latency_share=share,
-            rows_left=tally.rows * left / tally.progress,
+            latency_share=share / tally.overspent,
+            rows_left=_rows_to_come(tally),
             row_budget_left=None if self.rows is None else budget_left(self.rows / self._panes, tally.kept, left),
             # A window's rows of a group come in as many panes.
             accuracy=None if self.error is None else Accuracy(self.error * self._panes**0.5, self.confidence),
@@ -226,6 +250,16 @@ class ConceptDrop:
         return min(share, self.rows * self.pane_us / self.window_us / pane_rows)
 
 
-def _expected_share(rates: Sequence[WindowRates], new: float) -> float:
+def _left(tally: WindowTally) -> float:
+    """Share of the pane that is still to come."""
+    return max(1.0 - tally.progress, LEAST_LEFT)
+
+
+def _rows_to_come(tally: WindowTally) -> float:
+    return tally.rows * _left(tally) / tally.progress
+
+
+def _expected_share(known: Sequence[WindowTally], rates: Sequence[WindowRates], new: float) -> float:
     left = sum(rate.rows_left for rate in rates)
-    return min(1.0, sum(rate.expected_rows for rate in rates) / left) if left > 0 else new
+    kept = sum(rate.expected_rows * tally.overspent for tally, rate in zip(known, rates, strict=True))
+    return min(1.0, kept / left) if left > 0 else new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,16 @@ class Claim:
     def bar(self) -> Bar:
         """What the figure must meet."""
         return Bar(self.at_most, self.at_least)
+
+
+def noted(claims: Sequence[Claim], moved: Mapping[str, str]) -> list[Claim]:
+    """The claims, where it is said beside the number what was settled after a look at figures; ids by their beginning."""
+    return [
+        replace(claim, config={**claim.config, "after_a_look": note})
+        if (note := next((text for start, text in moved.items() if claim.id.startswith(start)), None))
+        else claim
+        for claim in claims
+    ]
 
 
 def save(claims: Sequence[Claim], path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from jettison.errors import InvalidSetting, explain
 from jettison.settings.base import check_fraction, check_late
 
-_MOST_RECORDED = 50  # groups; a plan of 1,500 takes 40 kB, and there may be one a second
+_MOST_RECORDED = 50  # groups; a plan of 10,000 takes 200 kB, and there may be one a second
 _SMALLEST_SHARE = 1e-15  # hashes have 64 bits: less cannot be told from nothing
 
 
@@ -21,7 +21,7 @@ class GroupDrop:
     """Keep each row with the probability of its group in its pane, decided by a hash of the row's identity.
 
     A *pane* is the time between two consecutive window starts; a row lies in one. The plan names panes by their start
-    and, in each, the groups to thin by a 64-bit hash of their key, so that its size hangs on their number alone and
+    and, in each, the groups to thin by a 32-bit hash of their key, so that its size hangs on their number alone and
     not on what the keys look like. A row's probability is
 
     1. its group's, if the plan names the group in the row's pane;
@@ -126,12 +126,12 @@ class GroupDrop:
                         hint="sort them, and where two name one group keep the larger share",
                     )
                 )
-            if groups and not -(2**63) <= groups[0] <= groups[-1] < 2**63:
+            if groups and not -(2**31) <= groups[0] <= groups[-1] < 2**31:
                 raise InvalidSetting(
                     explain(
-                        "a group is a 64-bit number",
+                        "a group is a 32-bit number",
                         f"{groups[0]} to {groups[-1]}",
-                        hint="groups are named by the signed 64-bit hash that Spark's xxhash64 gives",
+                        hint="groups are named by the upper half of the signed 64-bit hash that Spark's xxhash64 gives",
                     )
                 )
             for share in keeps:

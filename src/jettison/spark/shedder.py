@@ -69,7 +69,7 @@ class Shedder:
     plan_lease
         A plan is obeyed for this long after its controller last gave a sign of life.
     plan_size
-        Fixed size of the plan file in bytes.
+        Fixed size of the plan file in bytes; what the policy's plans need (`plan_bytes`), or 64 kB, unless given.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Shedder:
         accounting: Accounting = "auto",
         control: Mapping[str, Any] | None = None,
         plan_lease: Duration = "30 seconds",
-        plan_size: int = plan_file.DEFAULT_SIZE,
+        plan_size: int | None = None,
     ) -> None:
         self.latency_bound_s = seconds(latency, name="latency")
         self.policy: Policy = UniformDrop() if policy is None else policy
@@ -97,7 +97,8 @@ class Shedder:
         self._folder = storage.home(checkpoint)
         self._dry_run = dry_run
         self._accounting = accounting
-        self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=plan_size)
+        size = getattr(self.policy, "plan_bytes", plan_file.DEFAULT_SIZE) if plan_size is None else plan_size
+        self._channel = Channel(self._folder, lease_s=seconds(plan_lease, name="plan_lease"), size=size)
         self._owner = Owner(self._folder)
         self._points: dict[str, DropPoint] = {}
         self._entrance: list[str] = []

@@ -37,9 +37,13 @@ def test_real_streams_are_read_where_the_option_points(monkeypatch, tmp_path: Pa
     folder = tmp_path / "flights_2001_3m"
     folder.mkdir()
     rows = 200_000
-    table = {"origin": np.array(["A", "B"])[np.arange(rows) % 2], "distance": np.arange(rows).astype(np.int16)}
+    numbers = np.arange(rows)
+    table = {"origin": np.array(["A", "B"])[numbers % 2], "destination": np.array(["C", "D", "E"])[numbers % 3]}
+    table |= {"distance": numbers.astype(np.int16), "delay": (numbers % 7 - 3).astype(np.int16)}
     pq.write_table(pa.table(table), folder / "flights_2001h1.parquet")
     monkeypatch.setenv("JETTISON_DATA", str(tmp_path))
-    (stream,) = real_data.real_streams(5)
-    assert [window.rows for window in stream.windows] == [100_000, 100_000]
-    assert stream.group_count == 2
+    origins, routes = real_data.real_streams(5)
+    for stream in (origins, routes):
+        assert [window.rows for window in stream.windows] == [100_000, 100_000]
+    assert (origins.group_count, routes.group_count) == (2, 6)
+    assert routes.windows[0].values.min() == 0.0

@@ -12,9 +12,21 @@ import pytest
 
 import jettison.reproduce.load as load
 from jettison.errors import Unsupported
-from jettison.reproduce.load import sensitivity
+from jettison.reproduce.claims import Claim, noted
+from jettison.reproduce.load import corrections, sensitivity
 from jettison.reproduce.load.phases import windows
-from jettison.reproduce.load.sweep import BASE_LINE, FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN, Point, Runs, run_sweep
+from jettison.reproduce.load.sweep import (
+    BASE_LINE,
+    FULL_KNOWLEDGE,
+    LAS,
+    OURS,
+    STRAW_MAN,
+    Measured,
+    Point,
+    Runs,
+    Sweep,
+    run_sweep,
+)
 from jettison.reproduce.load.tweets import tweet_like_stream, tweet_stream
 from jettison.reproduce.report import RunSettings
 from jettison.sim.load.replay import Outcome
@@ -132,3 +144,24 @@ def test_without_a_compiler_the_run_is_refused_with_a_way_out(tmp_path: Path, mo
     monkeypatch.setattr(load, "HAVE_COMPILER", False)
     with pytest.raises(Unsupported, match=r"jettison\[reproduce\]"):
         load.run(RunSettings(quick=True, seed=0, out=tmp_path))
+
+
+@pytest.mark.parametrize(("share", "holds"), [(0.155, True), (0.2, False)])
+def test_a_sketch_that_costs_many_rows_is_not_enough(
+    monkeypatch: pytest.MonkeyPatch, share: float, holds: bool
+) -> None:
+    def measured(points, runs):
+        shares = {OURS: share, corrections.KNOWING: 0.15}
+        names = points[0].algorithms
+        return Sweep([Measured(0.25, name, 6.4, np.ones(1), np.array([shares.get(name, 0.3)])) for name in names])
+
+    monkeypatch.setattr(corrections, "run_sweep", measured)
+    _, claims = corrections.run_corrections(RUNS)
+    assert next(claim for claim in claims if claim.id == "ours-sketch-enough").holds == holds
+
+
+def test_what_was_settled_after_a_look_is_said_beside_the_number() -> None:
+    claims = [Claim("fig9-las", "", "", 1.0, at_most=2.0), Claim("fig4-las", "", "", 1.0, at_most=2.0)]
+    first, second = noted(claims, load.MOVED)
+    assert "median" in first.config["after_a_look"]
+    assert not second.config

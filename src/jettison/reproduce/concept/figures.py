@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jettison.reproduce.concept.experiments import BIASES, EQUAL_CAPS, LARGE_PLAN, SHARES, Results
+from jettison.reproduce.concept.experiments import BIASES, EQUAL_CAPS, SHARES, SHIPPED, Results
 from jettison.reproduce.report import Section, table
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _volume(results: Results) -> Section:
     name = results.generated[0].name
     figure, (axes,) = _axes()
     rows: list[list[object]] = []
-    for method in ("Uniform", EQUAL_CAPS, LARGE_PLAN, "reservoirs (OASRS)"):
+    for method in ("Uniform", EQUAL_CAPS, SHIPPED, "reservoirs (OASRS)"):
         runs = [results.equal_rows[name, share, method] for share in SHARES]
         axes.plot([100 * r.processed_share for r in runs], [r.error for r in runs], marker="o", label=method)
         rows += [[method, r.processed_share, r.error, r.missing_share] for r in runs]

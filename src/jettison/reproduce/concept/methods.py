@@ -72,7 +72,7 @@ class Strict:
     rule: str = "equal"
     batches: int = 60
     lag: int = 1
-    max_named: int = 1500
+    max_named: int = 10_000
     _groups_before: float = 0.0
 
     def keep(self, window: Window, share: float, random: np.random.Generator) -> Kept:

@@ -24,6 +24,7 @@ def real_streams(windows: int) -> list[Stream]:
     loaders: list[tuple[str, Callable[[Path, int], Stream]]] = [
         ("nyc_yellow_taxi_samples/yellow_tripdata_10k_per_month_2018_2020.parquet", taxi_rides),
         ("flights_2001_3m/flights_2001h1.parquet", flights),
+        ("flights_2001_3m/flights_2001h1.parquet", flights_by_route),
         ("google_cluster_2011/job_events_full.parquet", cluster_jobs),
         ("google_cluster_2011/task_events_sample_16k.parquet", cluster_tasks),
     ]
@@ -52,6 +53,16 @@ def flights(path: Path, windows: int) -> Stream:
     cuts = np.arange(0, len(origin) - 99_999, 100_000)[:windows]
     values = table["distance"].to_numpy().astype(float)
     return _stream("flights", "real flights by origin, distance", origin, values, [(c, c + 100_000) for c in cuts])
+
+
+def flights_by_route(path: Path, windows: int) -> Stream:
+    """Minutes late by route, where early is 0: values with a heavy tail; in windows of 100,000 flights."""
+    table = pq.read_table(path, columns=["origin", "destination", "delay"])
+    ends = [table[end].combine_chunks().dictionary_encode().indices.to_numpy() for end in ("origin", "destination")]
+    route = ends[0].astype(np.int64) * 1000 + ends[1].astype(np.int64)
+    cuts = np.arange(0, len(route) - 99_999, 100_000)[:windows]
+    late = np.maximum(table["delay"].to_numpy().astype(float), 0.0)
+    return _stream("routes", "real flights by route, minutes late", route, late, [(c, c + 100_000) for c in cuts])
 
 
 def cluster_jobs(path: Path, windows: int) -> Stream:

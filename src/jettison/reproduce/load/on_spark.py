@@ -17,11 +17,14 @@ from jettison.costs.hashing import SharedHashes, fingerprints
 from jettison.costs.sketch import CostSketch, FloatArray
 from jettison.costs.status import CostStatus
 from jettison.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
+from jettison.reproduce.load.paper_rule import Function, PaperRule
 from jettison.reproduce.load.sweep import FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN
 from jettison.sim.load.workload import IntArray
-from jettison.spark.load_aware import HASH_SEED, costs_folder, load_aware, write_costs
+from jettison.spark.load_aware import HASH_SEED, LoadAware, costs_folder, load_aware, write_costs
 
 NOTHING = "no shedding"
+IN_TURN = "load_aware in turn, the paper's sketch"
+"""Our pacing of a micro-batch, but rows go in turn, as under the paper's CHECK, and costs come from its small sketch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,21 @@ class Way:
     taught: tuple[tuple[int, float], ...] = field(default=())
 
 
-def ways(costs_us: IntArray, past_us: IntArray) -> dict[str, Way]:
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """The paper's own shedder and operator, with the rows that they have seen before the start."""
+
+    keys: tuple[int, ...]
+    costs_s: tuple[float, ...]
+
+
+def ways(costs_us: IntArray, past_us: IntArray, past_keys: IntArray) -> dict[str, Way | Paper]:
     """The paper's and ours, for rows of these costs; Straw-Man takes the mean of the past for all of them."""
     known = tuple((int(cost), cost / 1e6) for cost in np.unique(costs_us))
     mean = ((-1, float(past_us.mean()) / 1e6),)  # no row has this key, so all are unknown and cost the mean
     return {
-        LAS: Way(sketch=(4, 55), rule="in turn"),
+        LAS: Paper(tuple(past_keys.tolist()), tuple((past_us / 1e6).tolist())),
+        IN_TURN: Way(sketch=(4, 55), rule="in turn"),
         OURS: Way(),
         STRAW_MAN: Way(rule="in turn", taught=mean),
         FULL_KNOWLEDGE: Way(key="cost_us", sketch=(4, 4096), rule="in turn", taught=known),
@@ -85,13 +97,18 @@ class SparkOutcome:
         return 1.0 - float(self.kept[rows].mean())
 
 
-def run_on_spark(spark: SparkSession, feed: Feed, way: Way | None, bound_s: float, folder: Path) -> SparkOutcome:
+def run_on_spark(
+    spark: SparkSession, feed: Feed, way: Way | Paper | None, bound_s: float, folder: Path
+) -> SparkOutcome:
     """Start the query, run some rows through it so that its workers are up, then the stream; end when all is processed."""
     checkpoint = folder / "checkpoint"
     checkpoint.mkdir(parents=True)
     feed.folder.mkdir(parents=True, exist_ok=True)
-    wrapped = None
-    if way is not None:
+    wrapped: LoadAware | None = None
+    function: Function = busy_wait
+    if isinstance(way, Paper):
+        function = PaperRule(busy_wait, bound_s, str(folder), way.keys, way.costs_s)
+    elif way is not None:
         if way.taught:
             _teach(checkpoint, way, bound_s)
         wrapped = load_aware(
@@ -104,9 +121,10 @@ def run_on_spark(spark: SparkSession, feed: Feed, way: Way | None, bound_s: floa
             rule=way.rule,
             learn=not way.taught,
         )
+        function = wrapped
     rows = spark.readStream.schema(SCHEMA).parquet(str(feed.folder))
     query = (
-        rows.mapInArrow(busy_wait if wrapped is None else wrapped, RESULT)
+        rows.mapInArrow(function, RESULT)
         .writeStream.format("parquet")
         .option("path", str(folder / "out"))
         .option("checkpointLocation", str(checkpoint))

@@ -16,6 +16,7 @@ _COLOURS = {
     "LAS": "C0",
     "LAS, immediate": "C9",
     "LAS, margin 0.1 apart": "C9",
+    "load_aware in turn, the paper's sketch": "C9",
     "ours": "C2",
     "Straw-Man": "C1",
     "Full Knowledge": "0.4",

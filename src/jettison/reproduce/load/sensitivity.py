@@ -92,8 +92,6 @@ def _input_claims(sweep: Sweep, runs: Runs) -> list[Claim]:
               "optimal (theorem 4.1)",
               max(sweep.at(one.x, OURS).drop_share / one.drop_share for one in sweep.of(FULL_KNOWLEDGE, heavily)),
               at_most=1.0, config=config),
-        Claim("ours-sketch-size", "ours needs little memory: bytes of both matrices",
-              "", 16.0 * OursSettings().rows * OursSettings().columns, at_most=65536.0),
     ]  # fmt: skip
 
 

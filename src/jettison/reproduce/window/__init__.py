@@ -12,8 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jettison import java
-from jettison.reproduce.claims import Claim
+from jettison.reproduce.claims import Claim, noted
 from jettison.reproduce.report import Report, RunSettings, Section
+
+MOVED = {
+    "pipeline-random-fails": "the bar",
+    "half-dropped-cpu": "the size of batches, and three repetitions instead of one",
+    "idle-": "the size of batches; where only some cells are measured, which ones",
+    "three-times-load": "the form: a calm start, a capped source, 13 s before windows are judged",
+}
+"""What was settled after a look at figures, by the beginning of a claim's id."""
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,5 +67,9 @@ def run(settings: RunSettings, only: Sequence[str] = ()) -> Report:
                 settings.say(f"  {claim.id}: {claim.ours:.4g}, {claim.bar}, holds: {claim.holds}")
             settings.say(f"  took {time.monotonic() - started:.0f} s")
     return Report(
-        "window", "Window drops: fewer answers, every one of them exact", settings.command("window"), sections, claims
+        "window",
+        "Window drops: fewer answers, every one of them exact",
+        settings.command("window"),
+        sections,
+        noted(claims, MOVED),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
+from jettison import durations
 from jettison.bench.streams import run_once
 from jettison.policies.window_drop import WindowDrop
 from jettison.reproduce.claims import Claim
@@ -60,30 +61,47 @@ def overload(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[
         capacity,
         seconds,
     )
+    return judged({"windows": windows, "random": random}, capacity, seconds)
+
+
+def judged(answers: Mapping[str, Sequence[Answer]], capacity: float, seconds: float) -> tuple[list[Claim], Section]:
+    """How many of the answers that could come in time did, under windows dropped and under a random drop."""
     since, until = _CALM_S + _SETTLE_S, seconds - _BOUND_S  # while there is time left to be late
-    judged = {
-        name: [a for a in answers if since <= a.end_s <= until and a.latency_s <= _BOUND_S]
-        for name, answers in (("windows", windows), ("random", random))
+    ended = (until - since) / durations.seconds(_WINDOW, name="window")
+    in_time = {
+        name: sum(since <= a.end_s <= until and a.latency_s <= _BOUND_S for a in of) for name, of in answers.items()
     }
-    claim = Claim(
-        "three-times-load",
-        "answers in time at 3 times load, windows dropped over random drop after the aggregates (0 counts as 1)",
-        "random drop fails to remove the overload",
-        len(judged["windows"]) / max(len(judged["random"]), 1),
-        at_least=2.0,
-        config={
-            "load": _LOAD,
-            "capacity_rows_per_s": round(capacity),
-            "latency_bound_s": _BOUND_S,
-            "row_latency_bound_s": _ROW_BOUND_S,
-            "window": _WINDOW,
-            "batch_size": _GAP,
-            "seconds": seconds,
-        },
-    )
+    config = {
+        "load": _LOAD,
+        "capacity_rows_per_s": round(capacity),
+        "latency_bound_s": _BOUND_S,
+        "row_latency_bound_s": _ROW_BOUND_S,
+        "window": _WINDOW,
+        "batch_size": _GAP,
+        "seconds": seconds,
+        "windows_judged": round(ended),
+    }
+    claims = [
+        Claim(
+            "three-times-load-in-time",
+            "answers in time at 3 times load over those that could be, a third of all",
+            "",
+            in_time["windows"] / (ended / _LOAD),
+            at_least=0.8,
+            config=config,
+        ),
+        Claim(
+            "three-times-load-random",
+            "answers in time at 3 times load under a random drop after the aggregates over those that could be",
+            "random drop fails to remove the overload",
+            in_time["random"] / (ended / _LOAD),
+            at_most=0.1,
+            config=config,
+        ),
+    ]
     header = ["dropped", "answers delivered", f"of windows that ended from {since:.0f} to {until:.0f} s, in time"]
-    counts = [[name, len(of), len(judged[name])] for name, of in (("windows", windows), ("random", random))]
-    return [claim], Section("Three times more load than can be processed", table(header, counts))
+    counts = [[name, len(of), in_time[name]] for name, of in answers.items()]
+    return claims, Section("Three times more load than can be processed", table(header, counts))
 
 
 def _capacity(spark: SparkSession, folder: Path) -> float:

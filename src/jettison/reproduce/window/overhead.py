@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from jettison.reproduce.window import streams
 
 _GAP = 10
 _FILES_A_BATCH = 2
+CELLS = [(size, selectivity) for selectivity in (0.5, 1.0) for size in (25, 50, 75, 100)]
+"""Of table 4: windows in tuples, and the share of rows that pass a filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +48,20 @@ def idle(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list
     """Table 4: installed and dropping nothing, for windows of 25 to 100 tuples and two selectivities."""
     # About two seconds of work a batch on two cores: what comes with each batch must not stand for what comes with rows.
     inputs = [Input(text=True, rows_per_batch=1_000_000), Input(text=False, rows_per_batch=6_000_000)]
-    if settings.quick:
-        cells, repetitions = [(100, 1.0)], 2
-    else:
-        cells, repetitions = [(size, share) for share in (1.0, 0.5) for size in (25, 50, 75, 100)], 2
-    claims, rows = [], []
+    cells = CELLS[-1:] if settings.quick else CELLS
+    repetitions, claims, rows = 2, [], []
     for given, bar in zip(inputs, (1.05, 1.12), strict=True):
         given.land(spark, folder / "in")
-        worst = 0.0
+        ratios = {}
         for size, selectivity in cells:
             query = _Means(spark, folder / "in", given, size, selectivity)
             costs = alternate(spark, folder, {"plain": query.plain(), "idle": query.dropping(0.0)}, repetitions)
             cpu = median_ratio(costs["idle"], costs["plain"], lambda cost: cost.cpu_s)
             wall = median_ratio(costs["idle"], costs["plain"], lambda cost: 1.0 / cost.rows_per_s)
-            worst = max(worst, cpu)
+            ratios[size, selectivity] = cpu
             rows.append([given.name, selectivity, size, median(costs["plain"], lambda cost: cost.cpu_s), cpu, wall])
             settings.say(f"  {rows[-1]}")
-        config = {"rows_per_batch": given.rows_per_batch, "batches": given.batches, "repetitions": repetitions}
-        claims.append(
-            Claim(
-                f"idle-{given.name.lower()}",
-                f"task CPU, idle over plain, rows as {given.name}, worst cell of table 4",
-                "throughput 0.96 to 1.0",
-                worst,
-                at_most=bar,
-                config=config | {"cells": cells},
-            )
-        )
+        claims.append(idle_claim(given, ratios, bar, repetitions))
     header = [
         "rows",
         "selectivity",
@@ -82,6 +71,21 @@ def idle(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list
         "time over plain",
     ]
     return claims, Section("Table 4: installed and dropping nothing", table(header, rows))
+
+
+def idle_claim(given: Input, ratios: Mapping[tuple[int, float], float], bar: float, repetitions: int) -> Claim:
+    """The worst cell where all were measured; a part of the table is judged under another name."""
+    whole = set(ratios) == set(CELLS)
+    config = {"rows_per_batch": given.rows_per_batch, "batches": given.batches, "repetitions": repetitions}
+    cells = "worst cell of table 4" if whole else f"worst of {len(ratios)} of the {len(CELLS)} cells of table 4"
+    return Claim(
+        f"idle-{given.name.lower()}" if whole else f"idle-some-cells-{given.name.lower()}",
+        f"task CPU, idle over plain, rows as {given.name}, {cells}",
+        "throughput 0.96 to 1.0",
+        max(ratios.values()),
+        at_most=bar,
+        config=config | {"cells": list(ratios)},
+    )
 
 
 def saved(spark: SparkSession, folder: Path, settings: RunSettings) -> tuple[list[Claim], Section]:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from jettison.concept.book import IDLE_SAMPLE
-from jettison.concept.keys import PANE_BITS, PANES
+from jettison.concept.keys import GROUP_BITS, PANE_BITS, PANES
 from jettison.errors import InvalidSetting, explain
 from jettison.policies.concept_drop import ConceptDrop
 from jettison.policies.join_drop import JoinDrop
@@ -29,13 +29,14 @@ _PANES, _THRESHOLDS = "jt_panes", "jt_thresholds"
 MOST_LISTED, MOST_TRACKED = 2_000, 8_000
 """Groups of a micro-batch that are reported, and those that are counted to find them."""
 _SPARE_BITS = 3  # eight buckets a group
+_LONGEST_S = 1e9
 _PROBES = 6  # of a million groups, less than one shares its bucket with six before it
 
 
 class GroupMechanism(Mechanism):
     """Executes `GroupDrop`: each named group of a pane has a share of its own, all others of the pane share one.
 
-    The lowest six bits of a group's hash make room for its pane and tell no groups apart.
+    Groups are told apart by the upper half of their hashes.
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ class GroupMechanism(Mechanism):
         Slots are the named groups, then the other groups of each pane, then panes that are not named; and all of them
         once more for late rows.
         """
+        setting = _sound_lateness(setting)
         named = _named(setting, self._pane_us)
         panes = F.transform(setting["starts_us"], lambda start: floor_divided(start, self._pane_us))
         return {
@@ -130,15 +132,26 @@ class GroupMechanism(Mechanism):
         return found
 
 
-def _key(group: Column, pane: Column) -> Column:
-    """`concept.keys.packed` as a column."""
+def _key(hashed: Column, pane: Column) -> Column:
+    """`concept.keys.packed` as a column, from the whole hash."""
     residue = _residue(pane)
-    mixed = group.bitwiseAND(F.lit(-PANES)).bitwiseOR(residue)
+    mixed = hashed.bitwiseAND(F.lit(-(1 << GROUP_BITS))).bitwiseOR(residue)
     return mixed.bitwiseXOR(F.shiftleft(residue, 64 - PANE_BITS))
 
 
 def _residue(pane: Column) -> Column:
     return pane.bitwiseAND(F.lit(PANES - 1).cast("bigint"))
+
+
+def _sound(share: Column) -> Column:
+    """The share, or 1 where it is none: a forged or damaged plan drops nothing by it."""
+    return F.when(share.between(0.0, 1.0), share).otherwise(F.lit(1.0))
+
+
+def _sound_lateness(setting: Column) -> Column:
+    """The setting, where no row is late by a limit that is no time: a number too large would end the query."""
+    limit = setting["late_after_s"]
+    return setting.withField("late_after_s", F.when(limit.between(0.0, _LONGEST_S), limit))
 
 
 def _named(setting: Column, pane_us: int) -> Column:
@@ -150,7 +163,7 @@ def _named(setting: Column, pane_us: int) -> Column:
         return F.zip_with(
             F.get(groups, place),
             F.get(keeps, place),
-            lambda group, keep: F.struct(_key(group, pane).alias("key"), keep.alias("keep")),
+            lambda group, keep: F.struct(_key(F.shiftleft(group, GROUP_BITS), pane).alias("key"), keep.alias("keep")),
         )
 
     places = F.filter(F.sequence(F.lit(0), F.size(starts)), lambda place: place < F.size(starts))
@@ -160,14 +173,15 @@ def _named(setting: Column, pane_us: int) -> Column:
 
 def _table(entries: Column, setting: Column, panes: Column) -> Column:
     """Everything that a row looks up, as one struct; `entries` are in the order of their keys."""
-    factor = F.coalesce(setting["late_factor"], F.lit(1.0))
+    factor = _sound(setting["late_factor"])
     residues = F.sequence(F.lit(0).cast("bigint"), F.lit(PANES - 1).cast("bigint"))
     pane_at = F.transform(residues, lambda residue: F.array_position(F.transform(panes, _residue), residue))
     others = F.transform(
         pane_at,
         lambda place: F.coalesce(F.get(setting["others"], place.cast("int") - 1), setting["new_keep_fraction"]),
     )
-    in_time = F.concat(F.transform(entries, lambda entry: entry["keep"]), others, F.array(setting["new_keep_fraction"]))
+    by_entry = F.transform(entries, lambda entry: entry["keep"])
+    in_time = F.transform(F.concat(by_entry, others, F.array(setting["new_keep_fraction"])), _sound)
     bits = (F.ceil(F.log2(F.greatest(F.size(entries), F.lit(1)))) + _SPARE_BITS).cast("int")
 
     def fields(shares: Column) -> Column:
