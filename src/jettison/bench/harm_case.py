@@ -32,6 +32,8 @@ class Case:
         How far the arrival column is behind the clock.
     wild_one_in
         One row in so many claims to have arrived in 1970; 0 for none.
+    rows_per_batch
+        About how many rows the source gives to a batch at most; 0 for no such cap.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Case:
     bound_s: float | None = None
     arrival_behind_s: float = 0.0
     wild_one_in: int = 0
+    rows_per_batch: int = 0
 
     @property
     def duration_s(self) -> float:

@@ -15,7 +15,8 @@ from jettison.bench.kafka_jars import CONNECTOR, jars
 from jettison.errors import JettisonError, explain
 
 _RUN = "from jettison.bench.harm_run import main; main()"
-_SLACK_S = 90.0
+_MEASURE = "from jettison.bench.harm_capacity import main; main()"
+_SLACK_S = 120.0
 """For the JVM to start and the books to close, on a busy machine."""
 
 
@@ -31,12 +32,21 @@ def run_cold(case: Case, out: Path, *, address: str | None = None) -> list[dict[
     address
         The Kafka broker, for cases that read from one.
     """
+    return _in_process(_RUN, case, out, address)
+
+
+def measure_warm(case: Case, out: Path, *, address: str | None = None) -> list[dict[str, Any]]:
+    """Run a saturated case in a new process until it is warm, then again with what it can process; return the latter."""
+    return _in_process(_MEASURE, case, out, address)
+
+
+def _in_process(program: str, case: Case, out: Path, address: str | None) -> list[dict[str, Any]]:
     environ = dict(os.environ)
     if case.source == "kafka":
         environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {shlex.quote(','.join(map(str, jars(CONNECTOR))))} pyspark-shell"
     order = json.dumps({"case": case.to_dict(), "address": address, "out": str(out.absolute())})
     done = subprocess.run(
-        [sys.executable, "-P", "-c", _RUN],
+        [sys.executable, "-P", "-c", program],
         input=order + "\n",
         env=environ,
         stderr=subprocess.PIPE,

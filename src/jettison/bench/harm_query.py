@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
 from jettison.bench.harm_case import Case
-from jettison.demo.pipeline import parsed, plain_fares, raw_rides, shed_fares
+from jettison.demo.pipeline import INTERVAL_S, parsed, plain_fares, raw_rides, shed_fares
 
 _SINK_S = 1.0
 _ROW_S = 0.001
@@ -20,15 +20,15 @@ _DIGESTS = 200
 """Some 0.2 ms of work a row, so that ten times the capacity is not more than the feed can bring."""
 
 
-def raw(spark: SparkSession, case: Case, folder: Path, address: str | None, *, options: dict[str, int]) -> DataFrame:
+def raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> DataFrame:
     """The stream as it arrives, with the arrival column that the case wants."""
     if case.source == "files":
-        rows = raw_rides(spark, folder, files_per_batch=options.get("maxFilesPerTrigger"))
+        rows = raw_rides(spark, folder, files_per_batch=_files_per_batch(case))
     else:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", str(address))
         reader = reader.option("subscribe", case.name).option("startingOffsets", "earliest")
-        for name, value in options.items():
-            reader = reader.option(name, value)
+        if case.rows_per_batch:
+            reader = reader.option("maxOffsetsPerTrigger", case.rows_per_batch)
         rows = reader.load().select("partition", "offset", "timestamp", F.col("value").cast("string"))
     if case.arrival_behind_s:
         rows = rows.withColumn("timestamp", F.expr(f"timestamp - make_dt_interval(0, 0, 0, {case.arrival_behind_s})"))
@@ -36,6 +36,11 @@ def raw(spark: SparkSession, case: Case, folder: Path, address: str | None, *, o
         wild = (F.col("offset") + 1) % case.wild_one_in == 0
         rows = rows.withColumn("timestamp", F.when(wild, F.timestamp_seconds(F.lit(0))).otherwise(F.col("timestamp")))
     return rows
+
+
+def _files_per_batch(case: Case) -> int | None:
+    rows_per_file = case.phases[0].rows_per_s * INTERVAL_S
+    return max(round(case.rows_per_batch / rows_per_file), 1) if case.rows_per_batch else None
 
 
 def answers(case: Case, rows: DataFrame, *, guarded: bool) -> DataFrame:

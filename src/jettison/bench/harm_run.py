@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ _PROCESS_STARTED_S = time.time()
 
 def run(spark: SparkSession, case: Case, folder: Path, address: str | None) -> list[dict[str, Any]]:
     """Run a case for as long as its rides arrive, and return its header and one record a batch."""
-    rows = harm_query.raw(spark, case, folder / "in", address, options={})
+    rows = harm_query.raw(spark, case, folder / "in", address)
     shedder = None
     if case.bound_s is not None:
         shedder = jt.Shedder(latency=case.bound_s, checkpoint=folder / "checkpoint")
@@ -125,8 +125,12 @@ def _with_counts(batches: Sequence[dict[str, Any]], ledger: jt.Ledger) -> None:
 
 def main() -> None:
     """Run the case that comes as JSON on standard input; the records go to the file that it names."""
+    serve(run)
+
+
+def serve(what: Callable[[SparkSession, Case, Path, str | None], list[dict[str, Any]]]) -> None:
+    """Do as the order on standard input says, in a session of its own."""
     order = json.loads(sys.stdin.readline())
-    case = Case.from_dict(order["case"])
     with tempfile.TemporaryDirectory(prefix="jettison-harm-") as scratch, local_session("jettison harm") as spark:
-        records = run(spark, case, Path(scratch), order["address"])
+        records = what(spark, Case.from_dict(order["case"]), Path(scratch), order["address"])
     Path(order["out"]).write_text("".join(json.dumps(record) + "\n" for record in records))

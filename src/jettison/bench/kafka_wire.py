@@ -198,5 +198,7 @@ def _past_zeros(count: int) -> Uint32Array:
 
 
 def _apply(operation: Uint32Array, states: Uint32Array) -> Uint32Array:
-    parts = [operation[place][states >> np.uint32(8 * place) & 0xFF] for place in range(4)]
-    return np.bitwise_xor.reduce(np.stack(parts), axis=0)
+    result = np.zeros_like(states)
+    for place in range(4):
+        result ^= operation[place][states >> np.uint32(8 * place) & 0xFF]
+    return result

@@ -28,6 +28,8 @@ class Result:
         The bar on `ratio`, or on `value` where there is no ratio.
     config
         How it was measured.
+    required
+        Whether the command fails where the bar is missed.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Result:
     at_most: float | None = None
     at_least: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    required: bool = False
 
     @property
     def holds(self) -> bool | None:
@@ -50,9 +53,14 @@ class Result:
         return Bar(self.at_most, self.at_least)
 
 
+def failed(results: Sequence[Result]) -> list[Result]:
+    """Results that miss a bar that must be met."""
+    return [result for result in results if result.required and result.holds is False]
+
+
 def save(results: Sequence[Result], path: Path) -> None:
     """Write results as a JSON list."""
-    rows = [asdict(result) | {"holds": result.holds} for result in results]
+    rows = [asdict(result) | {"bar": str(result.bar), "holds": result.holds} for result in results]
     path.write_text(json.dumps(rows, indent=2) + "\n")
 
 
