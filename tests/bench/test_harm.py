@@ -14,7 +14,7 @@ from rich.console import Console
 from jettison.bench import harm
 from jettison.bench.harm_case import Case
 from jettison.demo.schedule import Phase
-from jettison.errors import InvalidSetting, Unsupported
+from jettison.errors import InvalidSetting, JettisonError, Unsupported
 
 
 @pytest.fixture
@@ -87,6 +87,20 @@ def test_without_kafka_its_cases_are_left_out_with_one_line(ran: list[Case], mon
     list(harm.harm(console))
     assert {case.source for case in ran} == {"files"}
     assert console.file.getvalue().count("left out: no mvn on PATH") == 1  # type: ignore[attr-defined]
+
+
+def test_a_case_that_fails_is_a_bar_missed_and_the_others_run(ran: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    well = harm.run_cold
+
+    def run_cold(case: Case, out: Path, *, address: str | None) -> list[dict[str, Any]]:
+        if case.name == "fixed-cost":
+            raise JettisonError("it ended badly")
+        return well(case, out, address=address)
+
+    monkeypatch.setattr(harm, "run_cold", run_cold)
+    results = [result for found in harm.harm(Console(file=io.StringIO())) for result in found]
+    assert [result.holds for result in results if "fixed-cost" in result.name] == [False]
+    assert len(ran) == len(harm.TRIALS) - 1
 
 
 def test_a_case_survives_the_passage_to_another_process() -> None:

@@ -37,3 +37,9 @@ def test_only_bars_that_must_be_met_make_a_failure() -> None:
     missed = Result("a", value=61.0, unit="ms", at_most=60.0)
     required = [replace(missed, value=value, required=True) for value in (60.0, 61.0, math.nan)]
     assert failed([missed, *required]) == required[1:]
+
+
+def test_a_figure_that_could_not_be_measured_is_saved_as_null_and_holds_nothing(tmp_path: Path) -> None:
+    save([Result("a", value=math.nan, unit="ms", at_most=60.0)], tmp_path / "results.json")
+    (row,) = json.loads((tmp_path / "results.json").read_text())
+    assert (row["value"], row["holds"]) == (None, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -59,8 +60,10 @@ def failed(results: Sequence[Result]) -> list[Result]:
 
 
 def save(results: Sequence[Result], path: Path) -> None:
-    """Write results as a JSON list."""
+    """Write results as a JSON list; a figure that could not be measured is null."""
     rows = [asdict(result) | {"bar": str(result.bar), "holds": result.holds} for result in results]
+    for row in rows:
+        row["value"] = row["value"] if math.isfinite(row["value"]) else None
     path.write_text(json.dumps(rows, indent=2) + "\n")
 
 
