@@ -31,7 +31,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
         counts = {"rows": round(rows_per_s), "seen": 10, "kept": 10, "exact": True}
         times = {"duration_ms": {"triggerExecution": 1000.0}}
         return [
-            header | {"feed_late_s": 0.0},
+            header | {"feed_late_s": 0.0, "load_average": 1.0},
             *(
                 counts | times | {"started_epoch_s": s, "oldest_arrival_s": s - 1.0, "newest_arrival_s": float(s)}
                 for s in range(1, int(case.duration_s))

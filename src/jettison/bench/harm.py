@@ -130,6 +130,7 @@ def _result(
         "batches": len(records) - 1,
         "dropped": sum(batch.get("seen", 0) - batch.get("kept", 0) for batch in records[1:]),
         "feed_late_s": round(records[0]["feed_late_s"], 2),
+        "load_average": round(records[0]["load_average"], 1),
     }
     name = f"{case.name}: {what}"
     return Result(name, value, unit, at_most=at_most, at_least=at_least, config=about | config, required=True)

@@ -54,6 +54,7 @@ def run(spark: SparkSession, case: Case, folder: Path, address: str | None) -> l
         "record": "case",
         **case.to_dict(),
         "cores": os.cpu_count(),
+        "load_average": os.getloadavg()[0],  # far above the cores: others were at work too
         "process_started_s": _PROCESS_STARTED_S,
         "feed_started_s": feeding.started_s,
         "query_started_s": started_s,
