@@ -166,12 +166,12 @@ def harm(console: Console, only: str | None = None) -> Iterator[list[Result]]:
 
         for trial in trials:
             case, ideal = trial.case, 1.0
-            if trial.load:
-                each_s = trial.load * capacity(case.source, case.work, max(trial.load, _SATURATED))
-                case = replace(case, phases=tuple(replace(phase, rows_per_s=each_s) for phase in case.phases))
-                ideal = min(1.0 / trial.load, 1.0)
-            console.print(f"  {case.name} ...", highlight=False)
             try:
+                if trial.load:
+                    each_s = trial.load * capacity(case.source, case.work, max(trial.load, _SATURATED))
+                    case = replace(case, phases=tuple(replace(phase, rows_per_s=each_s) for phase in case.phases))
+                    ideal = min(1.0 / trial.load, 1.0)
+                console.print(f"  {case.name} ...", highlight=False)
                 records = run_cold(case, folder / "records", address=address)
             except (JettisonError, TimeoutExpired) as error:  # the other cases have something to say all the same
                 console.print(f"    {error}", highlight=False)

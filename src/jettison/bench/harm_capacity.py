@@ -17,12 +17,15 @@ from jettison.demo.schedule import Phase
 _BATCH_S = 2.5
 """Batches pay a fixed cost each: one that has to hold a bound of 5 or 6 s cannot be longer than about half of it."""
 _WARM_UP_S, _MEASURED_S = 22.0, 24.0
+_LEAST_BATCHES = 4
 _FIRST_GUESS: Mapping[Work, float] = {"fares": 60_000.0, "digest": 8_000.0, "function": 1_500.0}
 
 
 def saturated(source: Source, work: Work, load: float) -> Case:
     """A plain query that gets `load` times what it is guessed to process."""
-    return _with_capacity(Case("capacity", source, work, ()), _WARM_UP_S, load, _FIRST_GUESS[work])
+    return _with_capacity(
+        Case("capacity", source, work, (), least_batches=_LEAST_BATCHES), _WARM_UP_S, load, _FIRST_GUESS[work]
+    )
 
 
 def _with_capacity(case: Case, duration_s: float, load: float, capacity: float) -> Case:

@@ -34,6 +34,8 @@ class Case:
         One row in so many claims to have arrived in 1970; 0 for none.
     rows_per_batch
         About how many rows the source gives to a batch at most; 0 for no such cap.
+    least_batches
+        The query goes on until so many have ended, even where no more rides arrive.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Case:
     arrival_behind_s: float = 0.0
     wild_one_in: int = 0
     rows_per_batch: int = 0
+    least_batches: int = 0
 
     @property
     def duration_s(self) -> float:

@@ -22,11 +22,13 @@ from jettison.bench.kafka_feed import TopicFeed, rows_of
 from jettison.demo.feed import RideFeed
 from jettison.demo.landing import Landing
 from jettison.demo.pipeline import INTERVAL_S
+from jettison.errors import JettisonError, explain
 from jettison.spark.listener import report_of
 from jettison.spark.session import local_session
 
 POINT = "rides"
 _PROCESS_STARTED_S = time.time()
+_PATIENCE_S, _POLL_S = 60.0, 0.5
 
 
 def run(spark: SparkSession, case: Case, folder: Path, address: str | None) -> list[dict[str, Any]]:
@@ -45,11 +47,17 @@ def run(spark: SparkSession, case: Case, folder: Path, address: str | None) -> l
         else:
             query = shedder.start(writer)
         time.sleep(max(feeding.started_s + case.duration_s - time.time(), 0.0))
-    ended_s = time.time()
     events = _progress(query)
+    ended_s = time.time()
+    while len(events) < case.least_batches and query.isActive and time.time() < ended_s + _PATIENCE_S:
+        time.sleep(_POLL_S)
+        events = _progress(query)
     query.stop()
     if error := query.exception():
         raise error
+    if len(events) < case.least_batches:
+        hint = "this machine is too busy to measure anything now"
+        raise JettisonError(explain(f"{case.least_batches} batches", str(len(events)), hint=hint))
     header = {
         "record": "case",
         **case.to_dict(),
