@@ -18,7 +18,13 @@ from jettison.errors import InvalidSetting, JettisonError, Unsupported
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+def measured() -> list[Case]:
+    """Cases by which capacities were measured."""
+    return []
+
+
+@pytest.fixture
+def ran(measured: list[Case], monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     """Cases that ran, on a query that processes 1,000 rows/s and keeps all that it sees."""
     ran: list[Case] = []
 
@@ -43,7 +49,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
         return batches(case, case.phases[0].rows_per_s)
 
     monkeypatch.setattr(harm, "run_cold", run_cold)
-    monkeypatch.setattr(harm, "measure_warm", lambda case, out, address: batches(case, 1000.0))
+
+    def measure_warm(case: Case, out: Path, *, address: str | None) -> list[dict[str, Any]]:
+        measured.append(case)
+        return batches(case, 1000.0)
+
+    monkeypatch.setattr(harm, "measure_warm", measure_warm)
     monkeypatch.setattr(harm, "broker", broker)
     monkeypatch.setattr(harm, "jars", lambda bundle: [])
     monkeypatch.setattr(harm.java, "require_java", lambda: None)
@@ -56,6 +67,13 @@ def test_every_case_runs_under_the_load_that_it_names(ran: list[Case]) -> None:
     assert list(rates) == list(harm.TRIALS)
     assert [rates[name] for name in ("files-below", "kafka-3x", "files-10x", "fixed-cost")] == [500, 3000, 10_000, 100]
     assert all(result.required and result.bar for result in results)
+
+
+def test_each_capacity_is_measured_once_and_in_a_topic_of_its_own(ran: list[Case], measured: list[Case]) -> None:
+    list(harm.harm(Console(file=io.StringIO())))
+    topics = [case.name for case in [*ran, *measured] if case.source == "kafka"]
+    assert len(set(topics)) == len(topics)
+    assert len({(case.source, case.name) for case in measured}) == len(measured) == 7
 
 
 def test_keeping_all_meets_every_bar_on_what_is_dropped(ran: list[Case]) -> None:

@@ -23,9 +23,8 @@ _FIRST_GUESS: Mapping[Work, float] = {"fares": 60_000.0, "digest": 8_000.0, "fun
 
 def saturated(source: Source, work: Work, load: float) -> Case:
     """A plain query that gets `load` times what it is guessed to process."""
-    return _with_capacity(
-        Case("capacity", source, work, (), least_batches=_LEAST_BATCHES), _WARM_UP_S, load, _FIRST_GUESS[work]
-    )
+    case = Case(f"capacity-{work}-{load:g}x", source, work, (), least_batches=_LEAST_BATCHES)
+    return _with_capacity(case, _WARM_UP_S, load, _FIRST_GUESS[work])
 
 
 def _with_capacity(case: Case, duration_s: float, load: float, capacity: float) -> Case:
