@@ -16,7 +16,7 @@ from jettison.demo.pipeline import INTERVAL_S, parsed, plain_fares, raw_rides, s
 
 _SINK_S = 1.0
 _ROW_S = 0.001
-_DIGESTS = 200
+_DIGESTS = 600
 """Some 0.2 ms of work a row, so that ten times the capacity is not more than the feed can bring."""
 
 
