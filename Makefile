@@ -12,7 +12,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test check bench lock clean python java
+.PHONY: setup demo test test-kafka check bench lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -24,6 +24,10 @@ demo: java $(VENV)/.installed
 # Files in their own order: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
 test: java $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# On a real broker, from Maven's jars: skipped by plain `make test`, because it downloads them.
+test-kafka: java $(VENV)/.dev-installed
+	JETTISON_TEST_KAFKA=1 $(BIN)/python -m pytest tests/kafka $(ARGS)
 
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .

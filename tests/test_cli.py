@@ -204,9 +204,21 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
     from jettison.bench import command
 
     told: dict[str, Any] = {}
-    monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how))
+    monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how) or [])
     assert CliRunner().invoke(cli.app, ["bench", "sharing", "--repetitions", "3"]).exit_code == 0
-    assert told == {"name": "sharing", "repetitions": 3, "json_path": None}
+    assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None}
+
+
+@pytest.mark.parametrize(("required", "status"), [(False, 0), (True, 1)])
+def test_a_bar_that_must_be_met_and_is_missed_fails_the_command(
+    monkeypatch: pytest.MonkeyPatch, required: bool, status: int
+) -> None:
+    from jettison.bench import command
+    from jettison.bench.result import Result
+
+    missed = Result("a", value=2.0, unit="s", at_most=1.0, required=required)
+    monkeypatch.setattr(command, "run_bench", lambda console, **how: [missed])
+    assert CliRunner().invoke(cli.app, ["bench", "harm", "--only", "files-3x"]).exit_code == status
 
 
 def test_a_run_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

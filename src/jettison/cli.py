@@ -69,12 +69,16 @@ def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
     repetitions: Annotated[int, typer.Option(help="Runs of each side, alternating.")] = 5,
+    only: Annotated[str | None, typer.Option(metavar="CASE", help="One case of a benchmark that has several.")] = None,
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
     _require_folder("--json", json)
     from jettison.bench.command import run_bench
+    from jettison.bench.result import failed
 
-    run_bench(Console(), name=name, repetitions=repetitions, json_path=json)
+    results = run_bench(Console(), name=name, repetitions=repetitions, json_path=json, only=only)
+    if failed(results):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from jettison.bench import command, names
-from jettison.bench.result import Result
+from jettison.bench.result import Result, failed
 from jettison.errors import InvalidSetting
 
 
@@ -41,7 +41,16 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(command, "local_session", session)
     monkeypatch.setattr(command.java, "require_java", lambda: ran.append("Java"))
     monkeypatch.setattr(command, "ON_SPARK", {"first": measured, "second": failing})
+
+    def cases(console: Console, only: str | None) -> Iterator[list[Result]]:
+        ran.append(f"apart, {only}")
+        yield [Result("one case", value=1.0, unit="s", at_most=2.0, required=True)]
+        yield [Result("another", value=3.0, unit="s", at_most=2.0, required=True)]
+        if only is None:
+            raise RuntimeError("the third one failed")
+
     monkeypatch.setattr(command, "PURE", {"pure": pure})
+    monkeypatch.setattr(command, "APART", {"apart": cases})
     return ran
 
 
@@ -66,9 +75,28 @@ def test_what_is_measured_is_not_lost_when_the_next_one_fails(ran: list[str], tm
     assert [row["name"] for row in json.loads((tmp_path / "out.json").read_text())] == ["first"]
 
 
+def test_one_case_of_a_benchmark_runs_alone_and_what_it_misses_is_a_failure(ran: list[str]) -> None:
+    results = command.run_bench(Console(file=io.StringIO()), name="apart", only="this")
+    assert ran == ["apart, this"]
+    assert [result.name for result in failed(results)] == ["another"]
+
+
+def test_cases_that_ran_are_not_lost_when_a_later_one_fails(ran: list[str], tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="the third one failed"):
+        command.run_bench(Console(file=io.StringIO()), name="apart", json_path=tmp_path / "out.json")
+    assert [row["holds"] for row in json.loads((tmp_path / "out.json").read_text())] == [True, False]
+
+
+@pytest.mark.parametrize("name", [None, "pure"])
+def test_one_case_is_refused_where_there_are_none(ran: list[str], name: str | None) -> None:
+    with pytest.raises(InvalidSetting, match="--only with a benchmark of several cases"):
+        command.run_bench(Console(file=io.StringIO()), name=name, only="this")
+    assert ran == []
+
+
 @pytest.mark.parametrize(("name", "hint"), [("frist", "did you mean 'first'"), ("coffee", "leave the name out")])
 def test_an_unknown_name_is_refused_before_anything_starts(ran: list[str], name: str, hint: str) -> None:
-    with pytest.raises(InvalidSetting, match=rf"a benchmark out of first, second, pure, got '{name}'.*{hint}"):
+    with pytest.raises(InvalidSetting, match=rf"a benchmark out of first, second, pure, apart, got '{name}'.*{hint}"):
         command.run_bench(Console(file=io.StringIO()), name=name)
     assert ran == []
 
@@ -80,5 +108,6 @@ def test_no_repetition_at_all_is_refused(ran: list[str]) -> None:
 
 
 def test_every_benchmark_has_one_name_and_help_knows_it() -> None:
-    assert not set(command.ON_SPARK) & set(command.PURE)
-    assert list(names.BENCHMARKS) == [*command.ON_SPARK, *command.PURE]
+    known = [*command.ON_SPARK, *command.PURE, *command.APART]
+    assert len(set(known)) == len(known)
+    assert list(names.BENCHMARKS) == known

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jettison.bench.result import Result, save
+from jettison.bench.result import Result, failed, save
 
 
 @pytest.mark.parametrize(
@@ -28,4 +30,16 @@ def test_the_verdict_follows_from_ratio_or_value(result: Result, holds: bool | N
 def test_results_that_miss_their_bar_are_saved_as_such(tmp_path: Path) -> None:
     save([Result("a", value=61.0, unit="ms", at_most=60.0)], tmp_path / "results.json")
     (row,) = json.loads((tmp_path / "results.json").read_text())
-    assert (row["name"], row["value"], row["holds"]) == ("a", 61.0, False)
+    assert (row["name"], row["value"], row["bar"], row["holds"]) == ("a", 61.0, "<= 60", False)
+
+
+def test_only_bars_that_must_be_met_make_a_failure() -> None:
+    missed = Result("a", value=61.0, unit="ms", at_most=60.0)
+    required = [replace(missed, value=value, required=True) for value in (60.0, 61.0, math.nan)]
+    assert failed([missed, *required]) == required[1:]
+
+
+def test_a_figure_that_could_not_be_measured_is_saved_as_null_and_holds_nothing(tmp_path: Path) -> None:
+    save([Result("a", value=math.nan, unit="ms", at_most=60.0)], tmp_path / "results.json")
+    (row,) = json.loads((tmp_path / "results.json").read_text())
+    assert (row["value"], row["holds"]) == (None, False)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from jettison import java
-from jettison.bench import concept, overhead, pure, sharing, sifter, sifter_pure
+from jettison.bench import concept, harm, overhead, pure, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.spark.session import local_session
@@ -34,13 +34,20 @@ PURE: Mapping[str, Callable[[], list[Result]]] = {
     "coverage": pure.coverage,
     "sifter": sifter_pure.sifter,
 }
+APART: Mapping[str, Callable[[Console, str | None], Iterator[list[Result]]]] = {"harm": harm.harm}
+"""Those that start processes of their own, and can run one case alone."""
 
 
 def run_bench(
-    console: Console, *, name: str | None = None, repetitions: int = 5, json_path: Path | None = None
+    console: Console,
+    *,
+    name: str | None = None,
+    repetitions: int = 5,
+    json_path: Path | None = None,
+    only: str | None = None,
 ) -> list[Result]:
     """Run one benchmark or all of them, print the results and save them."""
-    known = [*ON_SPARK, *PURE]
+    known = [*ON_SPARK, *PURE, *APART]
     if name is not None and name not in known:
         raise InvalidSetting(
             explain(
@@ -57,6 +64,9 @@ def run_bench(
                 hint="5 alternating runs of each side tell a difference from noise",
             )
         )
+    if only is not None and name not in APART:
+        hint = f"name one of these benchmarks: {', '.join(APART)}"
+        raise InvalidSetting(explain("--only with a benchmark of several cases", repr(name), hint=hint))
     results: list[Result] = []
     on_spark = {key: value for key, value in ON_SPARK.items() if name in (None, key)}
     if on_spark:
@@ -72,6 +82,13 @@ def run_bench(
         if name in (None, key):
             console.print(f"{key} ...", highlight=False)
             results += pure_benchmark()
+    for key, cases in APART.items():
+        if name in (None, key):
+            console.print(f"{key} ...", highlight=False)
+            for found in cases(console, only):
+                results += found
+                if json_path is not None:
+                    save(results, json_path)
     show(results, console)
     if json_path is not None:
         save(results, json_path)

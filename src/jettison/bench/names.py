@@ -20,8 +20,9 @@ BENCHMARKS: Mapping[str, tuple[str, str]] = {
     "controller": (_UNDER_1, "a step's time; overloads, simulated"),
     "coverage": (_UNDER_1, "how often bounds hold the truth, simulated"),
     "sifter": (_UNDER_1, "a sifter's construction and size, without Spark"),
+    "harm": ("20 min", "rows dropped without need, from cold processes"),
 }
-"""How long it takes on two cores with 5 repetitions, to the nearest of four classes, and what is measured."""
+"""How long it takes on two cores with 5 repetitions, to the nearest of a few classes, and what is measured."""
 
 
 def listing() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ class Result:
         The bar on `ratio`, or on `value` where there is no ratio.
     config
         How it was measured.
+    required
+        Whether the command fails where the bar is missed.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Result:
     at_most: float | None = None
     at_least: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    required: bool = False
 
     @property
     def holds(self) -> bool | None:
@@ -50,9 +54,16 @@ class Result:
         return Bar(self.at_most, self.at_least)
 
 
+def failed(results: Sequence[Result]) -> list[Result]:
+    """Results that miss a bar that must be met."""
+    return [result for result in results if result.required and result.holds is False]
+
+
 def save(results: Sequence[Result], path: Path) -> None:
-    """Write results as a JSON list."""
-    rows = [asdict(result) | {"holds": result.holds} for result in results]
+    """Write results as a JSON list; a figure that could not be measured is null."""
+    rows = [asdict(result) | {"bar": str(result.bar), "holds": result.holds} for result in results]
+    for row in rows:
+        row["value"] = row["value"] if math.isfinite(row["value"]) else None
     path.write_text(json.dumps(rows, indent=2) + "\n")
 
 

@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from jettison.demo.landing import Lander, Landing, landed_files, refuse_used
 from jettison.demo.rides import RideBook
@@ -27,7 +27,6 @@ from jettison.errors import JettisonError, explain
 _LEAD_S = 0.05
 _LONGEST_NAP_S = 0.2
 _READY = "ready"
-_CHILD = "from jettison.demo.feed import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,8 @@ class RideFeed:
     (3000, 3)
     """
 
+    _child = "from jettison.demo.feed import main; main()"
+
     def __init__(
         self,
         directory: str | Path,
@@ -101,17 +102,21 @@ class RideFeed:
         if self._process is not None:
             hint = "make a new `RideFeed` for another run"
             raise JettisonError(explain("a feed runs once", "one that was started before", hint=hint))
-        refuse_used(self.directory)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._process = _spawn()
-        order = {"directory": str(self.directory.absolute()), "seed": self._seed, "schedule": self.schedule.to_dict()}
-        self._tell(json.dumps(order))
+        where = self._prepare()
+        self._process = _spawn(self._child)
+        self._tell(json.dumps({**where, "seed": self._seed, "schedule": self.schedule.to_dict()}))
         if self._hear() != _READY:
             raise self._failure()
         started_us = time.time_ns() // 1000 + round(_LEAD_S * 1e6)
         self._landing = Landing(self.schedule, RideBook(self._seed), started_us)
         self._tell(str(started_us))
         return self
+
+    def _prepare(self) -> dict[str, str]:
+        """Make the place where rides land, and return what the process must know of it."""
+        refuse_used(self.directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return {"directory": str(self.directory.absolute())}
 
     def stop(self) -> None:
         """End the feed after the file at hand, if it still runs; no process is left."""
@@ -192,15 +197,28 @@ def _not_started() -> JettisonError:
     return JettisonError(explain("a feed that runs", "one that was not started", hint="call `start` first"))
 
 
-def _spawn() -> subprocess.Popen[str]:
+def _spawn(program: str) -> subprocess.Popen[str]:
     # One thread is enough, and idle pools of others would only get in Spark's way.
     environ = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
+        [sys.executable, "-P", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
     )
 
 
+class Lands(Protocol):
+    """Somewhere for rides to land."""
+
+    def land(self, file: int) -> int:
+        """Land the rows of one file of the schedule and return how many."""
+        ...
+
+
 def main() -> None:
+    """Feed files to a directory, in the process that `RideFeed` starts."""
+    serve(lambda order, landing: Lander(Path(order["directory"]), landing))
+
+
+def serve(lander: Callable[[dict[str, Any], Landing], Lands]) -> None:
     """Feed: the order and then the start come as lines on standard input, whose end means to stop."""
     # Ctrl-C goes to all processes of a terminal; the parent decides what it means here.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -212,11 +230,11 @@ def main() -> None:
     start = sys.stdin.readline()
     if start:
         landing = Landing(schedule, book, int(start))
-        report = _feed(Lander(Path(order["directory"]), landing), landing, parent)
+        report = _feed(lander(order, landing), landing, parent)
         print(json.dumps(asdict(report)), flush=True)
 
 
-def _feed(lander: Lander, landing: Landing, parent: int) -> FeedReport:
+def _feed(lander: Lands, landing: Landing, parent: int) -> FeedReport:
     rows = files = 0
     worst_late_s, cpu_before_s = 0.0, time.process_time()
     for file in range(landing.schedule.files):
