@@ -285,7 +285,9 @@ def _answer(
 
         def finished(core: Core, own: Column | None) -> Column:
             found = estimator.bounds(ops, core)
-            return F.array(*[_struct(found, core.kept, own, doubt) for doubt in range(3)])
+            return let(
+                _parts(found, core.kept, own), lambda parts: F.array(*[_struct(parts, doubt) for doubt in range(3)])
+            )
 
         return _named((numbers,), finished, own)
 
@@ -310,19 +312,30 @@ def _named(parts: tuple[Any, ...], body: Callable[..., Column], own: Column | No
     return let(F.struct(*named.values()), apply)
 
 
-def _struct(answer: Estimate, kept: Column, own: Column | None, doubt: int) -> Column:
-    """The struct for an answer about which so much is in doubt, as `doubts.doubt` says it."""
-    touched = doubt > 0
-    bounded = F.lit(DEPENDENT_ROWS) if doubt > 1 else F.when(answer.enough, BOUNDED).otherwise(FEW_ROWS)
+def _parts(answer: Estimate, kept: Column, own: Column | None) -> Column:
+    """What the answer's struct is made of, however much is in doubt."""
     value = answer.value if own is None else F.when(answer.exact, own).otherwise(_fitted(answer.value, own))
-    # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
-    lower, upper = (F.when(~answer.exact, end) if touched else end for end in (answer.lower, answer.upper))
     return F.struct(
         value.alias("value"),
+        answer.lower.alias("lower"),
+        answer.upper.alias("upper"),
+        kept.alias("kept"),
+        answer.exact.alias("exact"),
+        answer.enough.alias("enough"),
+    )
+
+
+def _struct(parts: Column, doubt: int) -> Column:
+    """The struct for an answer about which so much is in doubt, as `doubts.doubt` says it."""
+    bounded = F.lit(DEPENDENT_ROWS) if doubt > 1 else F.when(parts["enough"], BOUNDED).otherwise(FEW_ROWS)
+    # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
+    lower, upper = (F.when(~parts["exact"], parts[end]) if doubt else parts[end] for end in ("lower", "upper"))
+    return F.struct(
+        parts["value"].alias("value"),
         lower.alias("lower"),
         upper.alias("upper"),
-        kept.alias("kept"),
-        F.when(answer.exact, UNCONFIRMED if touched else EXACT).otherwise(bounded).alias("status"),
+        parts["kept"].alias("kept"),
+        F.when(parts["exact"], UNCONFIRMED if doubt else EXACT).otherwise(bounded).alias("status"),
     )
 
 
