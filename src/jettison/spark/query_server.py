@@ -18,7 +18,7 @@ from jettison.spark.coordinates import check_attributes, code, comparable
 from jettison.spark.guard import WEIGHT
 
 QUERY = "jt_query"
-_CELL = "jt_cell"
+_CELL, _PLACE = "jt_cell", "jt_place"
 _MOST_SHIFT = (ABOVE - 1).bit_length()
 # Entries of the table per box: finer cells compare rows with fewer boxes, but boxes then lie in more cells.
 _MOST_ENTRIES_PER_BOX = 16
@@ -40,13 +40,14 @@ def matched(rows: DataFrame, queries: RangeQueries) -> DataFrame:
     check_attributes(rows, queries.space, where="the queries")
     grid = _Grid(queries)
     table = F.broadcast(rows.sparkSession.createDataFrame(grid.table()))
-    placed = rows.withColumn(_CELL, grid.cell(rows))
-    joined = placed.join(table, _CELL)
-    for axis, attribute in enumerate(queries.space.attributes):
-        place = comparable(placed, attribute)
+    # Columns of their own, so that they are computed once a row and not once for every box of its cell.
+    places = {f"{_PLACE}{axis}": comparable(rows, one) for axis, one in enumerate(queries.space.attributes)}
+    joined = rows.withColumns(places).withColumn(_CELL, grid.cell()).join(table, _CELL)
+    for axis in range(queries.space.dimensions):
+        place = F.col(f"{_PLACE}{axis}")
         joined = joined.where((place >= F.col(f"jt_low{axis}")) & (place < F.col(f"jt_high{axis}")))
-    helpers = [_CELL, *(f"jt_{side}{axis}" for side in ("low", "high") for axis in range(queries.space.dimensions))]
-    return joined.drop(*helpers)
+    bounds = [f"jt_{side}{axis}" for side in ("low", "high") for axis in range(queries.space.dimensions)]
+    return joined.drop(_CELL, *places, *bounds)
 
 
 def per_query(pairs: DataFrame, *by: Column | str) -> DataFrame:
@@ -74,10 +75,11 @@ class _Grid:
             self._shift -= 1
         self._columns = (ABOVE >> self._shift) + 1
 
-    def cell(self, rows: DataFrame) -> Column:
-        """Number of the cell that a row lies in."""
-        attributes = [self._queries.space.attributes[axis] for axis in self._axes]
-        places = [F.shiftright(code(comparable(rows, one), one), self._shift) for one in attributes]
+    def cell(self) -> Column:
+        """Number of the cell that a row lies in, from its places along the attributes."""
+        attributes = self._queries.space.attributes
+        codes = [code(F.col(f"{_PLACE}{axis}"), attributes[axis]) for axis in self._axes]
+        places = [F.shiftright(one, self._shift) for one in codes]
         cell = places[0].cast("bigint")
         return cell * self._columns + places[1] if len(places) > 1 else cell
 
