@@ -363,7 +363,9 @@ def test_what_is_no_state_is_refused_with_a_hint(document: Any) -> None:
 
 def damaged(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Every state that differs from a sound one in one place."""
-    parts = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    parts = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
     for key, part in list(parts):
         for wrong in WRONG:
             document[key] = wrong

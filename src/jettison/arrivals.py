@@ -102,7 +102,13 @@ class Arrivals:
         self._newest_s = newest_s
         self._count(stats, first, last, capped)
         self.rising = before is not None and (self.rows_per_s or 0.0) > (1 + _CHANGE) * before
-        if not capped and behind_s > _SLACK_S and before is not None and self.rows_per_s is not None and before > self.rows_per_s:
+        if (
+            not capped
+            and behind_s > _SLACK_S
+            and before is not None
+            and self.rows_per_s is not None
+            and before > self.rows_per_s
+        ):
             # The last rows are missing: the source has paused, or it has left them behind for the first time.
             fullest = stats.seen / max(last - behind_s - (first or last), 1e-3)
             self.rows_per_s = max(self.rows_per_s, min(before, fullest))
@@ -166,7 +172,12 @@ class Arrivals:
         """Whether the rate has stepped to that of the batch's last second."""
         recent = stats.recent_rows_per_s
         # A silent second is no step: a cap may have left its rows in the source. That nothing arrives, `idle` says.
-        if not recent or span_s < _RECENT_S or abs(self.offset_s) > _SLACK_S or abs(recent - before) <= _CHANGE * before:
+        if (
+            not recent
+            or span_s < _RECENT_S
+            or abs(self.offset_s) > _SLACK_S
+            or abs(recent - before) <= _CHANGE * before
+        ):
             return False
         beyond, explained = stats.seen - before * span_s, (recent - before) * min(span_s, _RECENT_S)
         return beyond * explained > 0 and abs(beyond) >= _STEP_SHOWN * abs(explained)

@@ -17,7 +17,7 @@ from jettison.arrivals import Arrivals, optional
 from jettison.control_settings import ControlSettings, row_cap
 from jettison.errors import InvalidSetting, explain
 from jettison.load_model import Costs, LoadModel
-from jettison.outlook import LEAVE_AT, Ahead, Outlook
+from jettison.outlook import Ahead, Outlook
 from jettison.stats import Budget, Stats
 
 __all__ = ["ControlSettings", "Controller", "row_cap"]
@@ -26,11 +26,20 @@ _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets the d
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
 _COLD = 3.0  # times that a process may be slower than it will be, after its first batch
 _COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
-_CATCH_UP_S, _CATCH_UP = 120.0, 0.9  # for how long a process may catch up with what came while it was slow; load at which it does
+_CATCH_UP_S, _CATCH_UP = (
+    120.0,
+    0.9,
+)  # for how long a process may catch up with what came while it was slow; load at which it does
 _IN_TIME = 2  # batches in time, one after the other, that end the start of a query
-_OVERRUN, _RISING = 3.0, 1.3  # times the expected length, from which a running batch says that more rows come than thought
+_OVERRUN, _RISING = (
+    3.0,
+    1.3,
+)  # times the expected length, from which a running batch says that more rows come than thought
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
-_GAP_S, _GAPS = 0.3, 32  # a batch that starts later than this found the source empty; batches for which that is remembered
+_GAP_S, _GAPS = (
+    0.3,
+    32,
+)  # a batch that starts later than this found the source empty; batches for which that is remembered
 _STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
 
 
@@ -194,7 +203,9 @@ class Controller:
             controller._plans = PlanHistory.from_dict(document["plans"])
             budget = budget_from_list(document["budget"])
             keep = max(budget.keep_fraction, settings.min_keep_fraction)
-            controller._budget = replace(budget, keep_fraction=keep, late_keep_fraction=min(budget.late_keep_fraction, keep))
+            controller._budget = replace(
+                budget, keep_fraction=keep, late_keep_fraction=min(budget.late_keep_fraction, keep)
+            )
             controller._shedding = bool(document["shedding"])
             controller._provisional = bool(document["provisional"])
             controller._batches_shed = int(finite(document["batches_shed"], 0))
@@ -232,10 +243,10 @@ class Controller:
             return
         ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
         outlook = self._outlook(costs, rate)
-        # In doubt whether it is rows that take the time, they are kept: batches that grow will tell.
-        shed = outlook.must_shed(ahead) and (
-            not self._model.ready or replace(outlook, costs=self._model.costs_if_fixed).must_shed(ahead)
-        )
+        shed = outlook.must_shed(ahead)
+        if shed and self._model.ready and rate == self._arrivals.rows_per_s:
+            # In doubt whether it is rows that take the time, they are kept: batches that grow will tell.
+            shed = replace(outlook, costs=self._model.costs_if_fixed).must_shed(ahead)
         if shed and self._in_time < _IN_TIME and self._hopeful(outlook, now_s) >= 1.0:
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             self._end_shedding()
@@ -246,7 +257,7 @@ class Controller:
         elif self._shedding and reported:
             lasted = self._provisional or self._batches_shed >= self.settings.min_shed_batches
             self._provisional = False
-            if not shed and outlook.sustainable >= LEAVE_AT and lasted:
+            if not shed and outlook.may_leave and lasted:
                 self._end_shedding()
         present = self._budget
         if self._shedding:
@@ -387,8 +398,11 @@ class Controller:
         present = self._budget.keep_fraction
         if keep >= 1.0 and not self._provisional and self._batches_shed < self.settings.min_shed_batches:
             return present
-        if present >= 1.0 or abs(keep - present) > self.settings.dead_band * present:
+        change, dead_band = abs(keep - present) / present, self.settings.dead_band
+        if present >= 1.0 or change > dead_band:
             return keep
+        if change <= dead_band / 2:
+            return present
         in_time = ahead.wait_s + ahead.duration_s(outlook.costs, present, present) <= _AT_STAKE * outlook.limit_s
         return present if in_time or keep >= present else keep
 
@@ -405,7 +419,9 @@ class Controller:
         if ahead.late > 0:
             cause += f"; {ahead.late:,.0f} rows of a backlog are late already and are thinned harder"
         if bound_s < (least_s := outlook.least_latency_s) < math.inf:
-            cause += f"; the bound cannot be held: even keeping {self.settings.min_keep_fraction:.2f} takes {least_s:.1f} s"
+            cause += (
+                f"; the bound cannot be held: even keeping {self.settings.min_keep_fraction:.2f} takes {least_s:.1f} s"
+            )
         elif keep <= self.settings.min_keep_fraction and outlook.sustainable < keep:
             cause += "; the bound may not be held: the least share allowed is too much"
         return cause + self._clock_note()

@@ -15,7 +15,9 @@ from jettison.actuation import finite
 Vector = NDArray[np.float64]
 
 # The shapes: rows whose work equals the fixed part of a batch's work, and what part of a kept row's work seeing it is.
-_ROWS, _SEEN = (grid.ravel() for grid in np.meshgrid(10 ** np.arange(0.0, 8.1, 1 / 3), [0.02, 0.05, 0.1, 0.2, 0.4, 0.7]))
+_ROWS, _SEEN = (
+    grid.ravel() for grid in np.meshgrid(10 ** np.arange(0.0, 8.1, 1 / 3), [0.02, 0.05, 0.1, 0.2, 0.4, 0.7])
+)
 _USUAL_SEEN, _SEEN_SPREAD = math.log(0.1), 0.7
 _USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 0.8
 _EVEN = 0.5  # Jeffreys' prior of the fixed share of the work: no belief wins because many shapes amount to it
