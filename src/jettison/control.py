@@ -18,14 +18,14 @@ from jettison.control_settings import ControlSettings, row_cap
 from jettison.errors import InvalidSetting, explain
 from jettison.load_model import Costs, LoadModel
 from jettison.outlook import Ahead, Outlook
-from jettison.startup import StartUp
+from jettison.startup import COLDEST, StartUp
 from jettison.stats import Budget, Stats
 
 __all__ = ["ControlSettings", "Controller", "row_cap"]
 
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
-_CATCH_UP = 0.9  # load below which a process catches up with what came while it was slow
+_CATCH_UP, _CATCH_UP_RUNNING = 0.9, 1.3  # load below which a young process catches up, and as one batch alone may show it
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
@@ -110,14 +110,13 @@ class Controller:
         """Budget for the first batch of a process: everything, or after a restart the share that held before.
 
         The first batch of a query may start on a backlog of any size, but whether its rows are late is not known before
-        its clock is: late rows are thinned only by a query that has run before.
+        its clock is: late rows are thinned only where rows were dropped before the restart.
         """
-        known = self._model.ready
         self._model.expect_warm_up()
         self._arrivals.begin()
         self._start, self._last, self._gaps, self._waiting = StartUp(), None, [], None
         keep = self._budget.keep_fraction
-        late = min(keep, self.settings.late_keep_fraction) if known else keep
+        late = min(keep, self.settings.late_keep_fraction) if self._shedding else keep
         cause = "start: no batch has been measured yet"
         if late < keep:
             cause = "start: rows that are already late are thinned until a batch has been measured"
@@ -145,8 +144,8 @@ class Controller:
             waited_since_s = self._arrivals.served_until_s
             due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
             self._gaps = [*self._gaps[1 - _GAPS :], stats.started_s - due_s]
-        age_s = stats.committed_s - (self._start.warm_from_s or stats.committed_s)
-        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, age_s)
+        falling = (self._slowness(stats.started_s, stats.committed_s) - 1) / (COLDEST - 1)
+        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
         self._arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
         self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
@@ -313,8 +312,9 @@ class Controller:
             return outlook.rate <= self.settings.capacity_rows_per_s
         load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
         elapsed_s, waited_s = now_s - committed_s - costs.fixed_s, committed_s - self._arrivals.served_until_s
-        if elapsed_s > 0 and self._in_force(committed_s).keep_fraction >= 1.0:
-            load = max(load, elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s))
+        running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
+        if self._in_force(committed_s).keep_fraction >= 1.0 and running > _CATCH_UP_RUNNING:
+            return False
         return load <= _CATCH_UP
 
     def _slowness(self, from_s: float, to_s: float) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 from jettison.actuation import finite
 from jettison.stats import Stats
 
-_COLD = 3.0  # times that a process may be slower than it will be, after its first batch
+COLDEST = 3.0
+"""Times that a process may be slower than it will be, after its first batch."""
 _COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
 _CATCH_UP_S = 120.0  # in which a process may catch up with what came while it was slow
 _IN_TIME = 2  # batches in time, one after the other, that end the start
@@ -74,7 +75,7 @@ class StartUp:
             return 1.0
         cold_s = min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S)
         age_s = (from_s + to_s) / 2 - self.warm_from_s
-        return 1 + (_COLD - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
+        return 1 + (COLDEST - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON."""
