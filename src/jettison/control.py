@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from jettison.actuation import PlanHistory, budget_from_list, budget_to_list, finite
 from jettison.arrivals import Arrivals, optional
+from jettison.causes import about_the_clock, why_keep_all, why_shed
 from jettison.control_settings import ControlSettings, row_cap
 from jettison.errors import InvalidSetting, explain
 from jettison.load_model import Costs, LoadModel
@@ -25,7 +26,10 @@ __all__ = ["ControlSettings", "Controller", "row_cap"]
 
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
-_CATCH_UP, _CATCH_UP_RUNNING = 0.9, 1.3  # load below which a young process catches up, and as one batch alone may show it
+_CATCH_UP, _CATCH_UP_RUNNING = (
+    0.9,
+    1.3,
+)  # load below which a young process catches up, and as one batch alone may show it
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
@@ -356,8 +360,8 @@ class Controller:
 
     def _keep_all(self, outlook: Outlook, ahead: Ahead) -> None:
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, 1.0, 1.0)
-        cause = f"{outlook.rate:,.0f} rows/s arrive, about {outlook.capacity_rows_per_s:,.0f} rows/s can be processed"
-        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), f"{cause}: keep all{self._clock_note()}")
+        cause = why_keep_all(outlook) + about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), cause)
 
     def _shed(self, outlook: Outlook, ahead: Ahead, running_share: float) -> None:
         keep, late = outlook.shares(ahead)
@@ -369,7 +373,8 @@ class Controller:
         if abs(late - present) <= self.settings.dead_band * present and present <= keep:
             late = present
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, keep, late)
-        self._budget = Budget(keep, late, self._late_after_s(0.0), self._cause(outlook, ahead, keep))
+        cause = why_shed(outlook, ahead, keep) + about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
 
     def _steadied(self, outlook: Outlook, ahead: Ahead, keep: float) -> float:
         """The present keep fraction where the wanted one is near it and the bound is not at stake, or shedding is new."""
@@ -389,29 +394,6 @@ class Controller:
         wanted_s = max(self.settings.latency_bound_s + self._arrivals.offset_s + more_s, 1e-3)
         present_s = self._budget.late_after_s
         return present_s if abs(wanted_s - present_s) <= _STEADY * self.settings.latency_bound_s else wanted_s
-
-    def _cause(self, outlook: Outlook, ahead: Ahead, keep: float) -> str:
-        bound_s = self.settings.latency_bound_s
-        cause = f"{outlook.rate:,.0f} rows/s arrive, {outlook.capacity_rows_per_s:,.0f} rows/s can be processed"
-        cause += f" within {bound_s:.1f} s: keep {keep:.2f}"
-        if ahead.late > 0:
-            cause += f"; {ahead.late:,.0f} rows of a backlog are late already and are thinned harder"
-        if bound_s < (least_s := outlook.least_latency_s) < math.inf:
-            cause += (
-                f"; the bound cannot be held: even keeping {self.settings.min_keep_fraction:.2f} takes {least_s:.1f} s"
-            )
-        elif keep <= self.settings.min_keep_fraction and outlook.sustainable < keep:
-            cause += "; the bound may not be held: the least share allowed is too much"
-        return cause + self._clock_note()
-
-    def _clock_note(self) -> str:
-        if self._arrivals.incredible:
-            return "; the arrival column cannot be one of arrivals and is ignored"
-        offset_s = self._arrivals.offset_s
-        if abs(offset_s) <= self.settings.latency_bound_s / 2:
-            return ""
-        side = "behind" if offset_s > 0 else "ahead of"
-        return f"; the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"
 
     def _end_shedding(self) -> None:
         self._shedding, self._provisional, self._batches_shed = False, False, 0

@@ -20,15 +20,15 @@ class StartUp:
 
     A JVM compiles while it works. How long its first batch took, beyond its rows' worth, says how far that has to go: some
     seconds where everything was cold, next to nothing where the same process has run queries before. For three times as
-    long (15 s at most) costs may still be three times what they will be; then the allowance falls, to nothing after as
-    long again twice.
+    long (15 s at most) costs may still be three times what they will be; then the allowance falls, to nothing after three
+    times as long again.
 
     Examples
     --------
     >>> start = StartUp()
     >>> start.observe(Stats(0, started_s=0.0, duration_s=6.0), in_time=False)
-    >>> [round(start.slowness(at_s, at_s), 1) for at_s in (8.0, 21.0, 36.0, 51.0)]
-    [3.0, 3.0, 2.0, 1.0]
+    >>> [round(start.slowness(at_s, at_s), 1) for at_s in (8.0, 21.0, 36.0, 66.0)]
+    [3.0, 3.0, 2.3, 1.0]
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class StartUp:
             return 1.0
         cold_s = min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S)
         age_s = (from_s + to_s) / 2 - self.warm_from_s
-        return 1 + (COLDEST - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
+        return 1 + (COLDEST - 1) * min(max((4 * cold_s - age_s) / max(3 * cold_s, 1e-3), 0.0), 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -111,6 +111,8 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         newest_arrival_s=max(newest) / 1e6 if newest else None,
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
         event_times=_event_times(progress.eventTime or {}),
+        work_s=progress.durationMs["addBatch"] / 1e3 if "addBatch" in progress.durationMs else None,
+        waiting_rows=_waiting_rows([(source.latestOffset, source.endOffset) for source in progress.sources]),
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
         groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
     )
@@ -141,6 +143,21 @@ def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> flo
         if covered_us >= RECENT_US / 4:  # less than that says too little
             rates.append(row["recent"] / covered_us * 1e6)
     return sum(rates) if rates else None
+
+
+def _waiting_rows(offsets: Sequence[tuple[str | None, str | None]]) -> int | None:
+    """Rows that the sources had and the batch did not take, where all of them tell offsets by topic and partition."""
+    if not offsets:
+        return None
+    waiting = 0
+    try:
+        for latest, end in offsets:
+            taken = json.loads(end or "")
+            for topic, partitions in json.loads(latest or "").items():
+                waiting += sum(max(at - taken[topic][one], 0) for one, at in partitions.items())
+    except (ValueError, TypeError, KeyError, AttributeError):  # not Kafka's offsets
+        return None
+    return int(waiting)
 
 
 def _event_times(reported: Mapping[str, str]) -> EventTimes | None:
