@@ -235,10 +235,11 @@ class Controller:
             return
         ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
         outlook = self._outlook(costs, rate)
-        shed = outlook.must_shed(ahead)
-        if shed and self._model.ready and rate == self._arrivals.rows_per_s:
-            # In doubt whether it is rows that take the time, they are kept: batches that grow will tell.
-            shed = replace(outlook, costs=self._model.costs_if_fixed).must_shed(ahead)
+        # In doubt what rows cost, they are kept: batches that grow will tell. One that runs far too long has told.
+        doubt = outlook
+        if self._model.ready and rate == self._arrivals.rows_per_s:
+            doubt = replace(outlook, costs=self._model.costs_in_doubt(ahead.rows))
+        shed = outlook.must_shed(ahead) and doubt.must_shed(ahead)
         if shed and not self._start.over and self._catches_up(outlook, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             self._end_shedding()
@@ -249,7 +250,7 @@ class Controller:
         elif self._shedding and reported:
             lasted = self._provisional or self._batches_shed >= self.settings.min_shed_batches
             self._provisional = False
-            if not shed and outlook.may_leave and lasted:
+            if not shed and lasted and (outlook.may_leave or doubt.may_leave):
                 self._end_shedding()
         present = self._budget
         if self._shedding:

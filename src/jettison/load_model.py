@@ -30,7 +30,7 @@ _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of i
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
 _UNDO = 3  # batches after a rise of all costs, within which a single one may undo it
 _OVERHEAD_GAIN = 0.3
-_DOUBT = 0.8  # share of the weight of all shapes that has less fixed cost than the one that doubt picks
+_DOUBT = 0.2  # share of the weight of all shapes that are cheaper than the one that doubt picks
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,6 @@ class LoadModel:
         """Batches learned from."""
         self.costs = Costs(0.0, 0.0, 0.0)
         """What a batch costs at present."""
-        self.costs_if_fixed = self.costs
-        """The same with as much of it fixed as is not unlikely."""
 
     @property
     def ready(self) -> bool:
@@ -208,12 +206,14 @@ class LoadModel:
             float(per_row_s @ _SEEN),
             float(per_row_s @ (1 - _SEEN)),
         )
-        order = np.argsort(fixed_s)
-        one = order[int(np.searchsorted(np.cumsum(weight[order]), _DOUBT))]
+
+    def costs_in_doubt(self, rows: float) -> Costs:
+        """The costs under which a batch that keeps all of `rows` takes as little time as is not unlikely."""
+        order = np.argsort(np.exp(self._levels) * (_ROWS + rows))
+        one = order[int(np.searchsorted(np.cumsum(self._weights[order]), _DOUBT))]
         row_s = math.exp(self._levels[one])
-        self.costs_if_fixed = Costs(
-            self._overhead_s + float(fixed_s[one]), row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one])
-        )
+        fixed_s = self._overhead_s + row_s * float(_ROWS[one])
+        return Costs(fixed_s, row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one]))
 
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON."""
