@@ -10,37 +10,39 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from jettison.actuation import PlanHistory, budget_from_list, budget_to_list, finite
 from jettison.arrivals import Arrivals, optional
+from jettison.causes import about_the_clock, why_keep_all, why_shed
 from jettison.control_settings import ControlSettings, row_cap
 from jettison.errors import InvalidSetting, explain
 from jettison.load_model import Costs, LoadModel
-from jettison.outlook import LEAVE_AT, Ahead, Outlook
+from jettison.outlook import Ahead, Outlook
+from jettison.startup import COLDEST, StartUp
 from jettison.stats import Budget, Stats
 
 __all__ = ["ControlSettings", "Controller", "row_cap"]
 
-_AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets the dead band's smallest cut through
+_AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
-_COLD = 3.0  # times that a process may be slower than it will be, after its first batch
-_COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
-_CATCH_UP_S, _CATCH_UP = (
-    120.0,
+_CATCH_UP, _CATCH_UP_RUNNING = (
     0.9,
-)  # for how long a process may catch up with what came while it was slow; load at which it does
-_IN_TIME = 2  # batches in time, one after the other, that end the start of a query
-_OVERRUN, _RISING = (
-    3.0,
     1.3,
-)  # times the expected length, from which a running batch says that more rows come than thought
+)  # load below which a young process catches up, and as one batch alone may show it
+_OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
+_RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
-_GAP_S, _GAPS = (
-    0.3,
-    32,
-)  # a batch that starts later than this found the source empty; batches for which that is remembered
+_GAP_S, _GAPS = 0.3, 32  # a batch that starts later than this found the source empty; for how many that is remembered
 _STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
+
+
+class _Source(NamedTuple):
+    """What waits: arrivals after `served_s`; `waiting` rows as of `since_s`, where that is known, and what came since."""
+
+    served_s: float
+    since_s: float
+    waiting: float | None
 
 
 class Controller:
@@ -56,8 +58,8 @@ class Controller:
     >>> controller.initial().keep_fraction
     1.0
     >>> from jettison.stats import PointStats
-    >>> for n in range(8):
-    ...     budget = controller.step(Stats(n, 2.0 * n, 1.9, {"rides": PointStats(600_000, 600_000)}))
+    >>> for n, rows in enumerate([200_000, 300_000, 400_000, 500_000, 600_000]):
+    ...     budget = controller.step(Stats(n, 2.0 * n, 0.1 + 4e-6 * rows, {"rides": PointStats(rows, rows)}))
     >>> budget.keep_fraction < 1, controller.shedding
     (True, True)
     """
@@ -71,10 +73,7 @@ class Controller:
         self._shedding = False
         self._provisional = False
         self._batches_shed = 0
-        self._warm_from_s: float | None = None
-        self._first_s = 0.0
-        self._first_rows = 0
-        self._in_time = 0
+        self._start = StartUp()
         self._last: tuple[float, float] | None = None
         self._gaps: list[float] = []
         self._waiting: float | None = None
@@ -115,14 +114,13 @@ class Controller:
         """Budget for the first batch of a process: everything, or after a restart the share that held before.
 
         The first batch of a query may start on a backlog of any size, but whether its rows are late is not known before
-        its clock is: late rows are thinned only by a query that has run before.
+        its clock is: late rows are thinned only where rows were dropped before the restart.
         """
-        known = self._model.ready
         self._model.expect_warm_up()
         self._arrivals.begin()
-        self._warm_from_s, self._last, self._in_time, self._gaps, self._waiting = None, None, 0, [], None
+        self._start, self._last, self._gaps, self._waiting = StartUp(), None, [], None
         keep = self._budget.keep_fraction
-        late = min(keep, self.settings.late_keep_fraction) if known else keep
+        late = min(keep, self.settings.late_keep_fraction) if self._shedding else keep
         cause = "start: no batch has been measured yet"
         if late < keep:
             cause = "start: rows that are already late are thinned until a batch has been measured"
@@ -145,20 +143,19 @@ class Controller:
 
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
-        if self._warm_from_s is None:
-            self._warm_from_s, self._first_s, self._first_rows = stats.committed_s, stats.duration_s, stats.seen
+        waited_since_s = None
         if self._last is not None:
+            waited_since_s = self._arrivals.served_until_s
             due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
             self._gaps = [*self._gaps[1 - _GAPS :], stats.started_s - due_s]
-        waited_since_s = self._arrivals.served_until_s if self._last is not None else None
-        age_s = stats.committed_s - self._warm_from_s
-        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, age_s)
+        falling = (self._slowness(stats.started_s, stats.committed_s) - 1) / (COLDEST - 1)
+        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
         self._arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
         self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
-        if waited_since_s is not None and self._model.ready:
-            latency_s = stats.committed_s - waited_since_s
-            self._in_time = self._in_time + 1 if latency_s <= self._outlook(self._costs()).limit_s else 0
+        in_time = waited_since_s is not None and self._model.ready
+        limit_s = self._outlook(self._costs()).limit_s
+        self._start.observe(stats, in_time and stats.committed_s - (waited_since_s or 0.0) <= limit_s)
         if self._shedding and (stats.kept < stats.seen or self._budget.keep_fraction >= 1.0):
             self._batches_shed += 1
         self._decide(stats.committed_s, reported=True)
@@ -184,9 +181,7 @@ class Controller:
             "shedding": self._shedding,
             "provisional": self._provisional,
             "batches_shed": self._batches_shed,
-            "warm_from_s": self._warm_from_s,
-            "first": [self._first_s, self._first_rows],
-            "in_time": self._in_time,
+            "start": self._start.to_dict(),
             "last": None if self._last is None else list(self._last),
             "gaps": list(self._gaps),
             "waiting": self._waiting,
@@ -209,10 +204,7 @@ class Controller:
             controller._shedding = bool(document["shedding"])
             controller._provisional = bool(document["provisional"])
             controller._batches_shed = int(finite(document["batches_shed"], 0))
-            controller._warm_from_s = optional(document["warm_from_s"])
-            first_s, first_rows = document["first"]
-            controller._first_s, controller._first_rows = finite(first_s, 0.0), int(finite(first_rows, 0))
-            controller._in_time = int(finite(document["in_time"], 0))
+            controller._start = StartUp.from_dict(document["start"])
             if document["last"] is not None:
                 started_s, committed_s = document["last"]
                 controller._last = finite(started_s), finite(committed_s)
@@ -243,11 +235,12 @@ class Controller:
             return
         ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
         outlook = self._outlook(costs, rate)
-        # In doubt whether it is rows that take the time, they are kept: batches that grow will tell.
-        shed = outlook.must_shed(ahead) and (
-            not self._model.ready or replace(outlook, costs=self._model.costs_if_fixed).must_shed(ahead)
-        )
-        if shed and self._in_time < _IN_TIME and self._hopeful(outlook, now_s) >= 1.0:
+        # In doubt what rows cost, they are kept: batches that grow will tell. One that runs far too long has told.
+        doubt = outlook
+        if self._model.ready and rate == self._arrivals.rows_per_s:
+            doubt = replace(outlook, costs=self._model.costs_in_doubt(ahead.rows))
+        shed = outlook.must_shed(ahead) and doubt.must_shed(ahead)
+        if shed and not self._start.over and self._catches_up(outlook, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             self._end_shedding()
             self._catch_up(outlook, ahead)
@@ -257,7 +250,7 @@ class Controller:
         elif self._shedding and reported:
             lasted = self._provisional or self._batches_shed >= self.settings.min_shed_batches
             self._provisional = False
-            if not shed and outlook.sustainable >= LEAVE_AT and lasted:
+            if not shed and lasted and (outlook.may_leave or doubt.may_leave):
                 self._end_shedding()
         present = self._budget
         if self._shedding:
@@ -277,7 +270,8 @@ class Controller:
         assert self._last is not None
         interval_s = self.settings.trigger_interval_s
         start_s = max(self._last[1], self._last[0] + interval_s)
-        ahead, served_s, waiting = self._batch_at(start_s, self._arrivals.served_until_s, self._waiting, rate)
+        source = _Source(self._arrivals.served_until_s, self._last[0], self._waiting)
+        ahead, source = self._batch_at(start_s, source, rate)
         if now_s < start_s:
             return ahead, rate, self._budget.keep_fraction, False
         budget = self._in_force(start_s)
@@ -293,56 +287,47 @@ class Controller:
             more = (elapsed_s - fixed_s) / (expected_s - fixed_s)
             rate *= more if rising else math.sqrt(more)
         start_s += max(expected_s, 1.05 * elapsed_s, interval_s)
-        return self._batch_at(start_s, served_s, waiting, rate)[0], rate, budget.keep_fraction, early
+        return self._batch_at(start_s, source, rate)[0], rate, budget.keep_fraction, early
 
-    def _batch_at(
-        self, start_s: float, served_s: float, waiting: float | None, rate: float
-    ) -> tuple[Ahead, float, float | None]:
-        """The batch triggered at `start_s`, the arrival time up to which it takes rows, and the rows that it leaves."""
-        wait_s = max(start_s - served_s, 0.0)
-        rows = there = rate * wait_s
-        rows = min(rows, self._arrivals.cap_for_next())
+    def _batch_at(self, start_s: float, source: _Source, rate: float) -> tuple[Ahead, _Source]:
+        """The batch triggered at `start_s`, and the source behind it."""
+        wait_s = max(start_s - source.served_s, 0.0)
+        there = rate * wait_s
+        if source.waiting is not None:
+            there = source.waiting + rate * max(start_s - source.since_s, 0.0)
+        rows = min(there, self._arrivals.cap_for_next())
         late = rate * max(wait_s - self.settings.latency_bound_s, 0.0) if self._arrivals.observed else 0.0
         late = min(late, rows)
-        return Ahead(wait_s, rows - late, late), served_s + (rows / rate if rate > 0 else wait_s), there - rows
+        served_s = start_s if rows == there else source.served_s + rows / max(rate, 1e-9)
+        left = None if source.waiting is None else there - rows
+        return Ahead(wait_s, rows - late, late), _Source(min(served_s, start_s), start_s, left)
 
-    def _hopeful(self, outlook: Outlook, now_s: float) -> float:
-        """Share that can be sustained once the process is warm, as far as that is known.
+    def _catches_up(self, outlook: Outlook, now_s: float) -> bool:
+        """Whether the process, once it is warm, keeps up with the load and works off what it was too slow for.
 
-        For as long as it may be catching up, all that counts is whether it does: whether less than a second of work
-        arrives a second, by the last batch, and by the one that runs.
+        Less than a second of work must arrive a second, by the last batch, and by the one that runs. A hint of the
+        capacity stands for what is measured as long as that may be far from final.
         """
-        rate, hint = outlook.rate, self.settings.capacity_rows_per_s
-        if hint is not None:
-            return hint / rate if rate > 0 else math.inf
         assert self._last is not None
-        assert self._warm_from_s is not None
         started_s, committed_s = self._last
-        if committed_s - self._warm_from_s > _CATCH_UP_S:
-            return outlook.sustainable
-        costs = outlook.costs
-        load = rate * (costs.per_seen_row_s + costs.per_kept_row_s) / self._slowness(started_s, committed_s)
+        if not self._start.may_catch_up(committed_s):
+            return outlook.sustainable >= 1.0
+        costs, slowness = outlook.costs, self._slowness(started_s, committed_s)
+        if self.settings.capacity_rows_per_s is not None and slowness > 1.0:
+            return outlook.rate <= self.settings.capacity_rows_per_s
+        load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
         elapsed_s, waited_s = now_s - committed_s - costs.fixed_s, committed_s - self._arrivals.served_until_s
-        if elapsed_s > 0 and self._in_force(committed_s).keep_fraction >= 1.0:
-            load = max(load, elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s))
-        return _CATCH_UP / load if load > 0 else math.inf
+        running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
+        if self._in_force(committed_s).keep_fraction >= 1.0 and running > _CATCH_UP_RUNNING:
+            return False
+        return load <= _CATCH_UP
+
+    def _slowness(self, from_s: float, to_s: float) -> float:
+        rows = self._start.first_rows
+        return self._start.slowness(from_s, to_s, self._model.predict(rows, rows) if self._model.ready else 0.0)
 
     def _in_force(self, start_s: float) -> Budget:
         return self._plans.at(start_s) or self._budget
-
-    def _slowness(self, from_s: float, to_s: float) -> float:
-        """How many times slower than it will be the process may have been in that time.
-
-        A JVM compiles while it works. How long its first batch took says how far that has to go: some seconds where
-        everything was cold, next to nothing where the same process has run queries before.
-        """
-        assert self._warm_from_s is not None
-        compiling_s = self._first_s
-        if self._model.ready:
-            compiling_s -= min(self._model.predict(self._first_rows, self._first_rows), compiling_s)
-        cold_s = min(_COLD_FOR * compiling_s, _COLD_S)
-        age_s = (from_s + to_s) / 2 - self._warm_from_s
-        return 1 + (_COLD - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
 
     def _decide_by_time(self, now_s: float) -> None:
         """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""
@@ -365,9 +350,7 @@ class Controller:
     def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
         """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""
         self._keep_all(outlook, ahead)
-        assert self._last is not None
-        assert self._warm_from_s is not None
-        start_s, bound_s = self._warm_from_s - self._first_s, self.settings.latency_bound_s
+        start_s, bound_s = self._start.started_s, self.settings.latency_bound_s
         if not self._arrivals.observed or self._arrivals.served_until_s >= start_s - bound_s:
             return
         late, behind_s = self.settings.late_keep_fraction, self._arrivals.served_until_s + ahead.wait_s - start_s
@@ -378,8 +361,8 @@ class Controller:
 
     def _keep_all(self, outlook: Outlook, ahead: Ahead) -> None:
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, 1.0, 1.0)
-        cause = f"{outlook.rate:,.0f} rows/s arrive, about {outlook.capacity_rows_per_s:,.0f} rows/s can be processed"
-        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), f"{cause}: keep all{self._clock_note()}")
+        cause = why_keep_all(outlook) + about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), cause)
 
     def _shed(self, outlook: Outlook, ahead: Ahead, running_share: float) -> None:
         keep, late = outlook.shares(ahead)
@@ -391,15 +374,19 @@ class Controller:
         if abs(late - present) <= self.settings.dead_band * present and present <= keep:
             late = present
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, keep, late)
-        self._budget = Budget(keep, late, self._late_after_s(0.0), self._cause(outlook, ahead, keep))
+        cause = why_shed(outlook, ahead, keep) + about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
 
     def _steadied(self, outlook: Outlook, ahead: Ahead, keep: float) -> float:
         """The present keep fraction where the wanted one is near it and the bound is not at stake, or shedding is new."""
         present = self._budget.keep_fraction
         if keep >= 1.0 and not self._provisional and self._batches_shed < self.settings.min_shed_batches:
             return present
-        if present >= 1.0 or abs(keep - present) > self.settings.dead_band * present:
+        change, dead_band = abs(keep - present) / present, self.settings.dead_band
+        if present >= 1.0 or change > dead_band:
             return keep
+        if change <= dead_band / 2:
+            return present
         in_time = ahead.wait_s + ahead.duration_s(outlook.costs, present, present) <= _AT_STAKE * outlook.limit_s
         return present if in_time or keep >= present else keep
 
@@ -408,29 +395,6 @@ class Controller:
         wanted_s = max(self.settings.latency_bound_s + self._arrivals.offset_s + more_s, 1e-3)
         present_s = self._budget.late_after_s
         return present_s if abs(wanted_s - present_s) <= _STEADY * self.settings.latency_bound_s else wanted_s
-
-    def _cause(self, outlook: Outlook, ahead: Ahead, keep: float) -> str:
-        bound_s = self.settings.latency_bound_s
-        cause = f"{outlook.rate:,.0f} rows/s arrive, {outlook.capacity_rows_per_s:,.0f} rows/s can be processed"
-        cause += f" within {bound_s:.1f} s: keep {keep:.2f}"
-        if ahead.late > 0:
-            cause += f"; {ahead.late:,.0f} rows of a backlog are late already and are thinned harder"
-        if bound_s < (least_s := outlook.least_latency_s) < math.inf:
-            cause += (
-                f"; the bound cannot be held: even keeping {self.settings.min_keep_fraction:.2f} takes {least_s:.1f} s"
-            )
-        elif keep <= self.settings.min_keep_fraction and outlook.sustainable < keep:
-            cause += "; the bound may not be held: the least share allowed is too much"
-        return cause + self._clock_note()
-
-    def _clock_note(self) -> str:
-        if self._arrivals.incredible:
-            return "; the arrival column cannot be one of arrivals and is ignored"
-        offset_s = self._arrivals.offset_s
-        if abs(offset_s) <= self.settings.latency_bound_s / 2:
-            return ""
-        side = "behind" if offset_s > 0 else "ahead of"
-        return f"; the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"
 
     def _end_shedding(self) -> None:
         self._shedding, self._provisional, self._batches_shed = False, False, 0

@@ -25,11 +25,12 @@ _MEMORY, _LEAST_EVIDENCE = 0.97, -20.0  # what is left of old evidence after a b
 _TAIL = 4.0  # degrees of freedom of Student's t: one odd batch does not decide between shapes
 _NOISE, _LEAST_NOISE, _NOISE_GAIN = 0.15, 0.1, 0.1  # relative scatter of a batch's work: at first, at least, learning
 _DRIFT = 0.02  # of the level, per batch
-_YOUNG_DRIFT, _YOUNG_S = 0.4, 8.0  # the same in a young process, whose costs fall, and over what time that fades
+_YOUNG_DRIFT = 0.25  # the same while the costs of a young process fall
 _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of it
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
+_UNDO = 3  # batches after a rise of all costs, within which a single one may undo it
 _OVERHEAD_GAIN = 0.3
-_DOUBT = 0.8  # share of the weight of all shapes that has less fixed cost than the one that doubt picks
+_DOUBT = 0.2  # share of the weight of all shapes that are cheaper than the one that doubt picks
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class LoadModel:
         self._weights: Vector = np.ones(len(_ROWS)) / len(_ROWS)
         self._variance = math.inf
         self._noise = _NOISE
+        self._batches_raised = _UNDO + 1
         self._overhead_s = 0.0
         self._rows = 0.0
         self._first = True
@@ -94,8 +96,6 @@ class LoadModel:
         """Batches learned from."""
         self.costs = Costs(0.0, 0.0, 0.0)
         """What a batch costs at present."""
-        self.costs_if_fixed = self.costs
-        """The same with as much of it fixed as is not unlikely."""
 
     @property
     def ready(self) -> bool:
@@ -127,16 +127,16 @@ class LoadModel:
         self._first = True
 
     def observe(
-        self, seen: int, kept: int, duration_s: float, work_s: float | None = None, age_s: float = math.inf
+        self, seen: int, kept: int, duration_s: float, work_s: float | None = None, falling: float = 0.0
     ) -> None:
-        """Learn from one finished batch, which ended when the process was `age_s` old."""
+        """Learn from one finished batch; `falling`, from 0 to 1, says how far the costs of the process may be from final."""
         if seen <= 0 or not (math.isfinite(duration_s) and duration_s > 0):
             return
         work_s = duration_s if work_s is None else min(max(work_s, 0.01 * duration_s), duration_s)
         first, self._first = self._first, False
         if first and not self.ready:
             return
-        drift = _DRIFT + _YOUNG_DRIFT * math.exp(-age_s / _YOUNG_S)
+        drift = _DRIFT + _YOUNG_DRIFT * falling
         self._learn(seen, min(kept, seen), work_s, _FIRST_NOISE if first else self._noise, drift)
         overhead_s = duration_s - work_s
         if not first:
@@ -176,11 +176,15 @@ class LoadModel:
         evidence = self._evidence * (1 - told * (1 - _MEMORY)) + support
         self._evidence = np.maximum(evidence - evidence.max(), _LEAST_EVIDENCE)
         limit = _SURPRISE * spread
-        if noise == self._noise:
+        if noise == self._noise and drift < 2 * _DRIFT:
             # 1.25 turns a mean deviation into a standard deviation.
             scatter = 1.25 * min(abs(float(self._weights @ surprise)), _SURPRISE * steady)
             self._noise = max(noise + _NOISE_GAIN * (scatter - noise), _LEAST_NOISE)
         confirmed = (np.abs(surprise) > limit / 2) & (surprise * self._last_surprise > 0)
+        if self._batches_raised <= _UNDO:
+            confirmed |= surprise < -limit  # two slow batches were an accident after all
+        raised = float(self._weights @ (confirmed & (surprise > 0))) > 0.5
+        self._batches_raised = 0 if raised else self._batches_raised + 1
         gain = variance / (variance + noise**2)
         self._levels = self._levels + np.where(confirmed, surprise, gain * np.clip(surprise, -limit, limit))
         self._last_surprise = np.where(np.abs(surprise) > limit, surprise, 0.0)
@@ -202,12 +206,14 @@ class LoadModel:
             float(per_row_s @ _SEEN),
             float(per_row_s @ (1 - _SEEN)),
         )
-        order = np.argsort(fixed_s)
-        one = order[int(np.searchsorted(np.cumsum(weight[order]), _DOUBT))]
+
+    def costs_in_doubt(self, rows: float) -> Costs:
+        """The costs under which a batch that keeps all of `rows` takes as little time as is not unlikely."""
+        order = np.argsort(np.exp(self._levels) * (_ROWS + rows))
+        one = order[int(np.searchsorted(np.cumsum(self._weights[order]), _DOUBT))]
         row_s = math.exp(self._levels[one])
-        self.costs_if_fixed = Costs(
-            self._overhead_s + float(fixed_s[one]), row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one])
-        )
+        fixed_s = self._overhead_s + row_s * float(_ROWS[one])
+        return Costs(fixed_s, row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one]))
 
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON."""
@@ -217,6 +223,7 @@ class LoadModel:
             "surprise": self._last_surprise.tolist(),
             "variance": self._variance if self.ready else 0.0,
             "noise": self._noise,
+            "batches_raised": self._batches_raised,
             "overhead_s": self._overhead_s,
             "rows": self._rows,
             "first": self._first,
@@ -232,6 +239,7 @@ class LoadModel:
         model._last_surprise = _vector(document["surprise"], -100.0, 100.0)
         model._variance = finite(document["variance"], 0.0, 1e3)
         model._noise = finite(document["noise"], _LEAST_NOISE, 10.0)
+        model._batches_raised = int(finite(document["batches_raised"], 0))
         model._overhead_s = finite(document["overhead_s"], 0.0)
         model._rows = finite(document["rows"], 0.0)
         model._first = bool(document["first"])

@@ -17,8 +17,7 @@ _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are off
 _DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
 _SHORTEST = 0.5  # of the target length: a batch is never shortened further to save rows that waited too long
 _LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable keep fraction: how far one batch's may lie from it
-LEAVE_AT = 1.03
-"""Sustainable keep fraction from which the load is below capacity for certain."""
+_LEAVE_AT = 1.03  # sustainable keep fraction from which the load is below capacity for certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,16 @@ class Outlook:
     @property
     def least_latency_s(self) -> float:
         """Latency that the least share allowed settles at; infinite when merely seeing the rows takes too long."""
+        return self._settles_s(self.settings.min_keep_fraction)
+
+    @property
+    def settles_s(self) -> float:
+        """Latency that batches which keep everything settle at; infinite at loads that they cannot keep up with."""
+        return self._settles_s(1.0)
+
+    def _settles_s(self, keep_fraction: float) -> float:
         costs, interval_s = self.costs, self.settings.trigger_interval_s
-        load = self.rate * (costs.per_seen_row_s + self.settings.min_keep_fraction * costs.per_kept_row_s)
+        load = self.rate * (costs.per_seen_row_s + keep_fraction * costs.per_kept_row_s)
         duration_s = costs.fixed_s + load * interval_s
         if duration_s > interval_s:
             duration_s = costs.fixed_s / (1 - load) if load < 1 else math.inf
@@ -117,17 +124,21 @@ class Outlook:
         return self.costs.capacity_rows_per_s(self.target_s)
 
     def must_shed(self, ahead: Ahead) -> bool:
-        """Whether keeping all of the batch would break the bound, or leave the next one beyond rescue, and dropping helps."""
+        """Whether keeping all would break the bound, or leave the batch after it beyond rescue, and dropping helps."""
         all_s = ahead.duration_s(self.costs, 1.0, 1.0)
         least_s = self.costs.predict(ahead.rows, self.settings.min_keep_fraction * ahead.rows)
         if all_s - least_s < _HELPS * all_s:
             return False
-        sustainable = self.sustainable
-        if sustainable >= LEAVE_AT:
-            # Below capacity the next batches catch up by themselves: only the bound itself counts.
+        sustainable, enough_s = self.sustainable, max(_ENTER * self.bound_s, self.goal_s)
+        if sustainable >= _LEAVE_AT or self.settles_s <= enough_s:
+            # The next batches catch up by themselves: only the bound itself counts.
             return ahead.wait_s + all_s > self.limit_s
-        enough_s = max(_ENTER * self.bound_s, self.goal_s)
         return ahead.wait_s + all_s > enough_s or not self._can_wait(all_s, sustainable)
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether the load is below capacity for certain."""
+        return self.sustainable >= _LEAVE_AT or self.settles_s <= self.goal_s
 
     def _can_wait(self, all_s: float, sustainable: float) -> bool:
         """Whether rows may be delayed now: the next batch can still be saved by keeping half the sustainable share."""

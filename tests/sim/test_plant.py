@@ -116,7 +116,7 @@ def test_a_young_process_is_slow_and_gets_faster() -> None:
     costs = [QUIET.fixed_s + (QUIET.per_seen_row_s + QUIET.per_kept_row_s) * batch.stats.seen for batch in trace]
     slowness = [batch.stats.duration_s / cost for batch, cost in zip(trace[1:], costs[1:], strict=True)]
     assert 1.9 < slowness[0] < 3.0
-    assert slowness == sorted(slowness, reverse=True)
+    assert all(later < earlier + 0.05 for earlier, later in itertools.pairwise(slowness))
     assert slowness[-1] == pytest.approx(1.0, abs=0.01)
 
 

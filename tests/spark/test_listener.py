@@ -168,3 +168,34 @@ def test_sampled_rows_come_as_numbers_and_missing_values_as_nan() -> None:
     report = report_of(progress("ours", 1, observed).progress, (point,))
     np.testing.assert_array_equal(report.sampled["rides"], [[1.5, np.nan], [np.nan, 2.0]])
     assert report_of(progress("ours", 2, {point.metric: {"kept": 5}}).progress, (point,)).sampled == {}
+
+
+KAFKA = '{"rides": {"0": 100, "1": 250}}'
+
+
+@pytest.mark.parametrize(
+    ("offsets", "waiting"),
+    [
+        ([(KAFKA, '{"rides": {"0": 100, "1": 250}}')], 0),
+        ([(KAFKA, '{"rides": {"0": 60, "1": 200}}')], 90),
+        ([(KAFKA, '{"rides": {"0": 60, "1": 250}}'), (KAFKA, '{"rides": {"0": 90, "1": 250}}')], 50),
+        ([(KAFKA, '{"rides": {"0": 60}}')], None),
+        ([(KAFKA, None)], None),
+        ([(None, '{"logOffset": 3}')], None),
+        ([("7", "7")], None),
+        ([(KAFKA, KAFKA), (None, '{"logOffset": 3}')], None),
+        ([], None),
+    ],
+)
+def test_rows_that_wait_are_told_by_kafkas_offsets_alone(offsets: list[Any], waiting: int | None) -> None:
+    event = progress("ours", 1).progress
+    event.sources = [SimpleNamespace(latestOffset=latest, endOffset=end) for latest, end in offsets]
+    assert report_of(event, ()).waiting_rows == waiting
+
+
+def test_the_work_of_a_batch_is_told_apart_from_the_rest() -> None:
+    event = progress("ours", 1).progress
+    assert report_of(event, ()).work_s is None
+    event.durationMs = {"triggerExecution": 1000, "addBatch": 850, "queryPlanning": 60, "walCommit": 40}
+    report = report_of(event, ())
+    assert (report.duration_s, report.work_s) == (1.0, 0.85)

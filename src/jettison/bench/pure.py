@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jettison.bench.result import Result
 from jettison.control import Controller, ControlSettings
 from jettison.coverage import measure_coverage
-from jettison.sim import scenarios
+from jettison.sim import harm, scenarios
 from jettison.stats import PointStats, Stats
 
 _STEPS = 3000
@@ -18,8 +18,8 @@ _MIXED_FRACTIONS = (0.3, 0.5, 0.9)
 
 
 def controller() -> list[Result]:
-    """Time of a step, and every scenario under the controller and under the PID rate estimator."""
-    return [_step_time(), *_scenarios()]
+    """Time of a step and of a forecast, every overload beside the PID rate estimator, and every temptation to do harm."""
+    return [*_times(), *_scenarios(), *_harm()]
 
 
 def coverage() -> list[Result]:
@@ -42,22 +42,39 @@ def coverage() -> list[Result]:
     return results
 
 
-def _step_time() -> Result:
+def _times() -> Iterator[Result]:
     subject = Controller(ControlSettings(latency_bound_s=3.0))
     subject.initial()
-    times_ms = []
+    times_ms: dict[str, list[float]] = {"step": [], "forecast": []}
     for batch_id in range(_STEPS):
         stats = Stats(batch_id, 1e9 + 1.5 * batch_id, 1.4, {"rows": PointStats(600_000, 200_000)}, plan_version=1)
         started = time.perf_counter()
         subject.step(stats)
-        times_ms.append(1e3 * (time.perf_counter() - started))
-    return Result(
-        "controller step",
-        value=statistics.median(times_ms),
-        unit="ms",
-        at_most=1.0,
-        config={"steps": _STEPS, "p99_ms": statistics.quantiles(times_ms, n=100)[98]},
-    )
+        between = time.perf_counter()
+        subject.forecast(stats.committed_s + 1.0)
+        times_ms["step"].append(1e3 * (between - started))
+        times_ms["forecast"].append(1e3 * (time.perf_counter() - between))
+    for name, taken in times_ms.items():
+        yield Result(
+            f"controller {name}",
+            value=statistics.median(taken),
+            unit="ms",
+            at_most=1.0,
+            config={"steps": _STEPS, "p99_ms": statistics.quantiles(taken, n=100)[98]},
+        )
+
+
+def _harm() -> Iterator[Result]:
+    for case in harm.CASES:
+        for figure, value in harm.measure(case):
+            yield Result(
+                f"{case.name}: {figure.name}, worst seed",
+                value=value,
+                unit=figure.unit,
+                at_most=figure.bar.at_most,
+                at_least=figure.bar.at_least,
+                config={"seeds": len(harm.FRESH_SEEDS), "bound_s": case.bound_s},
+            )
 
 
 def _scenarios() -> Iterator[Result]:

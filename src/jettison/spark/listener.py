@@ -15,7 +15,6 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
-    SourceProgress,
     StreamingQueryListener,
     StreamingQueryProgress,
 )
@@ -116,8 +115,6 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         started_s=_epoch_s(progress.timestamp),
         duration_s=progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3,
         input_rows=progress.numInputRows,
-        work_s=_seconds(progress.durationMs.get("addBatch")),
-        waiting_rows=_waiting_rows(progress.sources),
         plan_version=None if None in versions else min((v for v in versions if v is not None), default=None),
         seen={name: row["seen"] for name, row in rows.items() if "seen" in row},
         kept={name: row["kept"] for name, row in rows.items()},
@@ -125,31 +122,13 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         newest_arrival_s=max(newest for _, newest in arrivals) / 1e6 if arrivals else None,
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
         event_times=_event_times(progress.eventTime or {}),
+        work_s=progress.durationMs["addBatch"] / 1e3 if "addBatch" in progress.durationMs else None,
+        waiting_rows=_waiting_rows([(source.latestOffset, source.endOffset) for source in progress.sources]),
         sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
         groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
         any_runs=progress.sink.description.startswith("ForeachBatchSink"),
     )
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1e3
-
-
-def _waiting_rows(sources: Sequence[SourceProgress]) -> int | None:
-    """Rows that the sources had and the batch did not take; `None` unless all of them count by offsets, as Kafka does."""
-    waiting = 0
-    for source in sources:
-        try:
-            latest, end = json.loads(source.latestOffset), json.loads(source.endOffset)
-            waiting += sum(
-                int(offset) - int(end[topic][partition])
-                for topic, partitions in latest.items()
-                for partition, offset in partitions.items()
-            )
-        except (TypeError, ValueError, KeyError, AttributeError):
-            return None
-    return max(waiting, 0) if sources else None
 
 
 def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
@@ -177,6 +156,21 @@ def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> flo
         if covered_us >= RECENT_US / 4:  # less than that says too little
             rates.append(row["recent"] / covered_us * 1e6)
     return sum(rates) if rates else None
+
+
+def _waiting_rows(offsets: Sequence[tuple[str | None, str | None]]) -> int | None:
+    """Rows that the sources had and the batch did not take, where all of them tell offsets by topic and partition."""
+    if not offsets:
+        return None
+    waiting = 0
+    try:
+        for latest, end in offsets:
+            taken = json.loads(end or "")
+            for topic, partitions in json.loads(latest or "").items():
+                waiting += sum(max(at - taken[topic][one], 0) for one, at in partitions.items())
+    except (ValueError, TypeError, KeyError, AttributeError):  # not Kafka's offsets
+        return None
+    return int(waiting)
 
 
 def _event_times(reported: Mapping[str, str]) -> EventTimes | None:
