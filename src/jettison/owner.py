@@ -67,7 +67,8 @@ class Owner:
         if found is not None and found["run"] != self._run:
             _held_here.discard(self._run)
             raise self._refusal(found)
-        threading.Thread(target=self._beat, args=(on_lost,), name="jettison-owner", daemon=True).start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._beat, args=(self._ended, on_lost), name="jettison-owner", daemon=True).start()
 
     def release(self) -> None:
         """Let go of the checkpoint."""
@@ -86,9 +87,9 @@ class Owner:
             )
         )
 
-    def _beat(self, on_lost: Callable[[str], None]) -> None:
+    def _beat(self, ended: threading.Event, on_lost: Callable[[str], None]) -> None:
         beat = 0
-        while not self._ended.wait(self._beat_s):
+        while not ended.wait(self._beat_s):
             beat += 1
             try:
                 found = self._found()
@@ -97,7 +98,7 @@ class Owner:
                     continue
             except OSError:  # the next beat may succeed
                 continue
-            self._ended.set()
+            ended.set()
             on_lost(f"process {found.get('pid')} on {found.get('host')!r} has taken over the checkpoint")
 
     def _is_silent(self, found: dict[str, Any]) -> bool:
