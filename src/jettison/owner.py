@@ -45,6 +45,7 @@ class Owner:
         self._beat_s = beat_s
         self._run = uuid.uuid4().hex
         self._dead: set[str] = set()
+        self._lock = threading.Lock()
         self._ended = threading.Event()
 
     def refuse_second(self) -> None:
@@ -72,10 +73,11 @@ class Owner:
 
     def release(self) -> None:
         """Let go of the checkpoint."""
-        self._ended.set()
-        _held_here.discard(self._run)
-        if (self._found() or {}).get("run") == self._run:
-            self._folder.delete(_FILE)
+        with self._lock:  # no sign of life is written after this
+            self._ended.set()
+            _held_here.discard(self._run)
+            if (self._found() or {}).get("run") == self._run:
+                self._folder.delete(_FILE)
 
     def _refusal(self, found: dict[str, Any]) -> CheckpointInUse:
         return CheckpointInUse(
@@ -91,14 +93,17 @@ class Owner:
         beat = 0
         while not ended.wait(self._beat_s):
             beat += 1
-            try:
-                found = self._found()
-                if found is None or found["run"] == self._run:
-                    self._write(beat)
+            with self._lock:
+                if ended.is_set():
+                    return
+                try:
+                    found = self._found()
+                    if found is None or found["run"] == self._run:
+                        self._write(beat)
+                        continue
+                except OSError:  # the next beat may succeed
                     continue
-            except OSError:  # the next beat may succeed
-                continue
-            ended.set()
+                ended.set()
             on_lost(f"process {found.get('pid')} on {found.get('host')!r} has taken over the checkpoint")
 
     def _is_silent(self, found: dict[str, Any]) -> bool:
