@@ -163,12 +163,16 @@ class Run:
             with contextlib.suppress(Exception):  # a JVM that is gone tells nothing
                 self._listener.catch_up(self._query)
         for function in self._functions:  # before the pilot: once its books are closed, all are
-            function.close()
+            try:
+                function.close()
+            except Exception as error:
+                self.pilot.fault("ledger", f"the books of a function are not closed ({type(error).__name__}: {error})")
         self.pilot.close(error=self.error)
         if self._listener is not None:
             with contextlib.suppress(Exception):
                 self._streams.removeListener(self._listener)
-        self._owner.release()
+        with contextlib.suppress(OSError):  # whoever comes next finds that this process gives no sign of life
+            self._owner.release()
         _by_checkpoint.pop(self._checkpoint, None)
         atexit.unregister(self._at_exit)
 
