@@ -7,6 +7,7 @@ it writes anything else, and gives a sign of life every few seconds.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -76,8 +77,9 @@ class Owner:
         with self._lock:  # no sign of life is written after this
             self._ended.set()
             _held_here.discard(self._run)
-            if (self._found() or {}).get("run") == self._run:
-                self._folder.delete(_FILE)
+            with contextlib.suppress(OSError):  # then whoever comes next finds that no sign of life is given
+                if (self._found() or {}).get("run") == self._run:
+                    self._folder.delete(_FILE)
 
     def _refusal(self, found: dict[str, Any]) -> CheckpointInUse:
         return CheckpointInUse(

@@ -20,7 +20,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.owner import Owner
 from jettison.pilot import Pilot
-from jettison.redact import redacted
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.listener import ProgressListener
 from jettison.spark.load_aware import LoadAware
@@ -152,7 +151,7 @@ class Run:
         if not first:
             self._closed.wait(_CLOSING_S)
             return
-        self.error = None if error is None else redacted(error)
+        self.error = error
         try:
             self._finish()
         finally:
@@ -171,8 +170,7 @@ class Run:
         if self._listener is not None:
             with contextlib.suppress(Exception):
                 self._streams.removeListener(self._listener)
-        with contextlib.suppress(OSError):  # whoever comes next finds that this process gives no sign of life
-            self._owner.release()
+        self._owner.release()
         _by_checkpoint.pop(self._checkpoint, None)
         atexit.unregister(self._at_exit)
 
