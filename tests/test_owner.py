@@ -59,6 +59,16 @@ def test_a_second_run_is_refused_until_the_first_has_let_go(folder, claim):
     claim()
 
 
+def test_a_run_that_let_go_and_takes_it_again_gives_signs_of_life_again(folder, claim):
+    owner = claim()
+    owner.release()
+    owner.claim(refuse)
+    deadline = time.monotonic() + 10.0
+    while json.loads(folder.read("owner.json"))["beat"] < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert json.loads(folder.read("owner.json"))["beat"] >= 2
+
+
 def test_looking_writes_nothing(folder):
     Owner(folder).refuse_second()
     assert folder.names() == []

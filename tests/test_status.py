@@ -56,6 +56,7 @@ def test_a_query_that_has_ended_is_not_spoken_of_as_running():
     )
     failed = dataclasses.replace(ended, error="java.lang.Boom: it broke\n  at line 7")
     assert str(failed).startswith("ended by an error (java.lang.Boom: it broke), 1,000 of")
+    assert dataclasses.replace(ended, error="password=hunter2").error == "password=***"
 
 
 def test_before_the_first_batch_the_line_says_so():

@@ -7,6 +7,7 @@ it writes anything else, and gives a sign of life every few seconds.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -45,6 +46,7 @@ class Owner:
         self._beat_s = beat_s
         self._run = uuid.uuid4().hex
         self._dead: set[str] = set()
+        self._lock = threading.Lock()
         self._ended = threading.Event()
 
     def refuse_second(self) -> None:
@@ -67,14 +69,17 @@ class Owner:
         if found is not None and found["run"] != self._run:
             _held_here.discard(self._run)
             raise self._refusal(found)
-        threading.Thread(target=self._beat, args=(on_lost,), name="jettison-owner", daemon=True).start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._beat, args=(self._ended, on_lost), name="jettison-owner", daemon=True).start()
 
     def release(self) -> None:
         """Let go of the checkpoint."""
-        self._ended.set()
-        _held_here.discard(self._run)
-        if (self._found() or {}).get("run") == self._run:
-            self._folder.delete(_FILE)
+        with self._lock:  # no sign of life is written after this
+            self._ended.set()
+            _held_here.discard(self._run)
+            with contextlib.suppress(OSError):  # then whoever comes next finds that no sign of life is given
+                if (self._found() or {}).get("run") == self._run:
+                    self._folder.delete(_FILE)
 
     def _refusal(self, found: dict[str, Any]) -> CheckpointInUse:
         return CheckpointInUse(
@@ -86,18 +91,21 @@ class Owner:
             )
         )
 
-    def _beat(self, on_lost: Callable[[str], None]) -> None:
+    def _beat(self, ended: threading.Event, on_lost: Callable[[str], None]) -> None:
         beat = 0
-        while not self._ended.wait(self._beat_s):
+        while not ended.wait(self._beat_s):
             beat += 1
-            try:
-                found = self._found()
-                if found is None or found["run"] == self._run:
-                    self._write(beat)
+            with self._lock:
+                if ended.is_set():
+                    return
+                try:
+                    found = self._found()
+                    if found is None or found["run"] == self._run:
+                        self._write(beat)
+                        continue
+                except OSError:  # the next beat may succeed
                     continue
-            except OSError:  # the next beat may succeed
-                continue
-            self._ended.set()
+                ended.set()
             on_lost(f"process {found.get('pid')} on {found.get('host')!r} has taken over the checkpoint")
 
     def _is_silent(self, found: dict[str, Any]) -> bool:

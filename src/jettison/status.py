@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jettison.costs.status import CostStatus
+from jettison.redact import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Status:
     estimated_batches
         In how many batches counts are estimates.
     error
-        What ended the query, if an error did.
+        What ended the query, if an error did; without secrets.
     """
 
     mode: str
@@ -54,6 +55,9 @@ class Status:
     rows_by_point: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     estimated_batches: int = 0
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", None if self.error is None else redacted(self.error))
 
     @property
     def rows_dropped(self) -> int:

@@ -55,7 +55,7 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
     result = CliRunner().invoke(app, ["run", str(tmp_path / "pipeline.yaml")])
     assert result.exit_code == 0, result.output
     assert "Running: alarms, everything, matches, minutes from readings, within 1 minute." in result.output
-    assert "keeping everything" in result.output
+    assert "ended, 500 of 500 rows kept in 2 batches" in result.output
     written = {name: spark.read.parquet(str(tmp_path / name)) for name in document["outputs"]}
     high = [row for row in landed if row["value"] >= 60]
     assert written["everything"].count() == 500

@@ -167,12 +167,13 @@ def test_dry_run_decides_and_counts_but_drops_nothing(spark, source, numbered, t
     source.land(numbered(0, 2000))
     query.processAllAvailable()
     assert settled(lambda: shedder.ledger.totals().batches >= 1)
+    assert shedder.status().mode == "dry run"
     query.stop()
     written = spark.read.parquet(str(tmp_path / "out"))
     assert written.count() == 2000
     assert {row.jt_weight for row in written.select("jt_weight").distinct().collect()} == {1.0}
     assert 450 < shedder.ledger.totals().kept < 750
-    assert shedder.status().mode == "dry run"
+    assert shedder.status().mode == "ended"
 
 
 def test_a_first_batch_on_a_backlog_keeps_few_of_the_rows_that_are_late_already(
@@ -203,6 +204,16 @@ def test_status_and_protected_rows(source, numbered, tmp_path: Path) -> None:
     assert status.latency_s is not None
     assert "told to keep 0.0" in str(status)
     assert status.faults == {}
+
+
+@pytest.mark.parametrize("name", ["row.id", "row`id", "`", "a b", "row.`id`"])
+def test_any_column_can_identify_rows(source, numbered, tmp_path: Path, name: str) -> None:
+    source.land(numbered(0, 1000))
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.4))
+    rows = source.stream().withColumnRenamed("id", name)
+    with shedder:
+        shedder.start(shedder.guard(rows, id=name).writeStream.format("noop")).processAllAvailable()
+    assert 300 < shedder.ledger.totals().kept < 500
 
 
 def test_a_source_that_stops_brings_everything_back(source, numbered, tmp_path: Path) -> None:
@@ -278,6 +289,20 @@ class TestRefusals:
         rows = source.stream().withColumn(name, F.lit(1))
         with pytest.raises(InvalidInput, match=f"without the column '{name}'"):
             self.shedder(tmp_path).guard(rows, id="id")
+
+    @pytest.mark.parametrize("name", ["JT_WEIGHT", "Jt_Weight", "jt_weight"])
+    def test_a_column_that_is_called_like_the_weight_and_is_none(self, source, tmp_path: Path, name: str) -> None:
+        rows = source.stream().withColumn(name, F.lit("heavy"))
+        with pytest.raises(InvalidInput, match=rf"no column of the name 'jt_weight'.*got '{name}' of type string"):
+            self.shedder(tmp_path).guard(rows, id="id")
+        if name != "jt_weight":
+            with pytest.raises(InvalidInput, match=f"got '{name}' of type double"):
+                self.shedder(tmp_path).guard(rows.withColumn(name, F.lit(1.0)), id="id")
+
+    def test_arrival_with_a_dot(self, source, tmp_path: Path) -> None:
+        rows = source.stream().withColumnRenamed("at", "row.at")
+        with pytest.raises(InvalidSetting, match=r"without dots and backticks, got 'row\.at'.*rename"):
+            self.shedder(tmp_path).guard(rows, id="id", arrival="row.at")
 
     def test_protecting_by_what_is_not_there_leaves_no_drop_point_behind(self, source, tmp_path: Path) -> None:
         shedder = self.shedder(tmp_path)

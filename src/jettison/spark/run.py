@@ -31,6 +31,7 @@ from jettison.spark.unstarted import launching
 from jettison.status import Status
 
 _LOOK_AGAIN_S = 0.1
+_CLOSING_S = 60.0
 _by_checkpoint: dict[str, Run] = {}
 
 
@@ -77,6 +78,7 @@ class Run:
         self._listener: ProgressListener | None = None
         self._lock = threading.Lock()
         self._closing = False
+        self._closed = threading.Event()
         self.error: str | None = None
 
     def launch(self, writer: DataStreamWriter, **facts: Any) -> StreamingQuery:
@@ -152,17 +154,28 @@ class Run:
         return self.pilot.await_close(max(0.0, deadline - time.monotonic()))
 
     def close(self, error: str | None = None) -> None:
-        """Take in what no event has told of, and finish the books. Only the first call does anything."""
+        """Take in what no event has told of, and finish the books. A second call waits for the first to have done it."""
         with self._lock:
-            if self._closing:
-                return
-            self._closing, self.error = True, error
+            first, self._closing = not self._closing, True
+        if not first:
+            self._closed.wait(_CLOSING_S)
+            return
+        self.error = error
+        try:
+            self._finish()
+        finally:
+            self._closed.set()
+
+    def _finish(self) -> None:
         if self._query is not None and self._listener is not None:
             with contextlib.suppress(Exception):  # a JVM that is gone tells nothing
                 self._listener.catch_up(self._query)
         for function in self._functions:  # before the pilot: once its books are closed, all are
-            function.close()
-        self.pilot.close(error=error)
+            try:
+                function.close()
+            except Exception as error:
+                self.pilot.fault("ledger", f"the books of a function are not closed ({type(error).__name__}: {error})")
+        self.pilot.close(error=self.error)
         if self._listener is not None:
             with contextlib.suppress(Exception):
                 self._streams.removeListener(self._listener)
