@@ -46,6 +46,11 @@ def test_only_keys_that_are_heavy_on_both_sides_are_thinned_by_row():
     assert 0.0 < made["left"].keeps[0][0] < 1.0
 
 
+def test_a_key_of_which_a_sample_shows_one_row_is_not_taken_for_heavy():
+    side = WindowTally(0).add([1, 2], [5000, 100], progress=0.5, looked=[50, 1])
+    assert plan((side,), (side,)).points["left"].groups == ((1,),)
+
+
 def test_the_rows_expected_stay_within_the_budget():
     random = np.random.default_rng(1)
     rows = [{int(key): int(n) for key, n in enumerate(random.zipf(1.5, 400).clip(max=5000))} for _ in range(2)]

@@ -31,20 +31,6 @@ def keep_shares(setting: GroupDrop, times_us: ArrayLike, groups: ArrayLike) -> F
     return share
 
 
-def is_named(setting: GroupDrop, times_us: ArrayLike, groups: ArrayLike) -> NDArray[np.bool_]:
-    """Whether the group of each row has a share of its own in the row's pane.
-
-    >>> is_named(GroupDrop(0.4, 10, (0,), (0.9,), ((7,),), ((0.25,),)), [3, 3, 13], [7, 8, 7]).tolist()
-    [True, False, False]
-    """
-    time, group = np.asarray(times_us, np.int64), np.asarray(groups, np.int64)
-    named = np.zeros(time.shape, bool)
-    for start, of_pane in zip(setting.starts_us, setting.groups, strict=True):
-        here = (time >= start) & (time < start + setting.pane_us)
-        named[here] = np.isin(group[here], np.array(of_pane, np.int64))
-    return named
-
-
 def other_share(setting: GroupDrop, start_us: int) -> float:
     """Probability of a row in the pane that starts then, if its group is not named.
 

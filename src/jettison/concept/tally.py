@@ -155,6 +155,11 @@ class WindowTally:
         return np.where(self.seen > self.looked * (1 + 1e-9), self.seen + more, self.seen)
 
     @property
+    def certain(self) -> NDArray[np.bool_]:
+        """Groups whose size is more than a guess: those of which several rows were looked at, or all."""
+        return (self.looked > 1.0) | (self.seen <= self.looked * (1 + 1e-9))
+
+    @property
     def concept(self) -> GroupConcept:
         """Frequencies of the tracked groups."""
         return GroupConcept(self.keys, self.seen)

@@ -200,13 +200,17 @@ class _Pane:
 
     @property
     def concept(self) -> JoinConcept:
-        left, right = (GroupConcept(side.keys, side.seen / side.progress) for side in (self.left, self.right))
+        left, right = (
+            GroupConcept(side.keys[side.certain], side.seen[side.certain] / side.progress)
+            for side in (self.left, self.right)
+        )
         return JoinConcept(left, right)
 
     @property
     def unknown(self) -> float:
-        """Rows of keys that are not tracked."""
-        return sum(side.overflow_rows / side.progress for side in (self.left, self.right))
+        """Rows of keys that are not tracked, or only guessed at."""
+        sides = (self.left, self.right)
+        return sum((side.rows - float(side.seen[side.certain].sum())) / side.progress for side in sides)
 
     @property
     def rows(self) -> float:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from jettison.costs.shedder import ShedderState
+from jettison.reproduce.claims import Claim
 from jettison.reproduce.load.paper_rule import Pair, PaperRule
 
 KEYS, COSTS_S = np.arange(20), np.full(20, 0.010)
@@ -57,3 +58,12 @@ def test_around_a_function_only_kept_rows_are_executed_in_the_order_of_their_arr
     rule = PaperRule(function, 1e12, "another", tuple(KEYS.tolist()), tuple(COSTS_S.tolist()))
     assert len(list(rule(iter([batch])))) == 3
     assert seen == [1, 2, 0]
+
+
+def test_who_drops_everything_holds_no_bound():
+    pytest.importorskip("pyspark")
+    from jettison.reproduce.load.on_spark import SparkOutcome
+
+    outcome = SparkOutcome(np.array([False, False, True]), np.array([0.0, 0.0, 3.0]), None)
+    assert outcome.mean_wait_s() == 3.0
+    assert not Claim("las", "", "", outcome.mean_wait_s(slice(0, 2)), at_most=1.0).holds

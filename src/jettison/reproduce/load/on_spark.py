@@ -89,8 +89,9 @@ class SparkOutcome:
     status: CostStatus | None
 
     def mean_wait_s(self, rows: slice = slice(None)) -> float:
-        """Mean wait of the rows kept among these."""
-        return float(self.waits_s[rows].sum() / max(1, int(self.kept[rows].sum())))
+        """Mean wait of the rows kept among these; NaN where none was, so that dropping everything holds no bound."""
+        kept = int(self.kept[rows].sum())
+        return float(self.waits_s[rows].sum() / kept) if kept else float("nan")
 
     def drop_share(self, rows: slice = slice(None)) -> float:
         """Share of these rows that was dropped."""

@@ -58,7 +58,7 @@ def run_spark_phases(spark: SparkSession, phase_s: float, seed: int) -> tuple[Se
         Claim("fig10-las", "the paper's own LAS on Spark has recovered by the second half of F: mean wait / bound",
               "converges", outcomes[LAS].mean_wait_s(second_half_of_f) / BOUND_S, at_most=1.25, config=config),
         Claim("fig10-ours", "ours on Spark holds the bound within 20 % in every phase: largest mean wait / bound",
-              "", max(ours.mean_wait_s(part) for part in parts.values()) / BOUND_S, at_most=1.2, config=config),
+              "", float(np.max([ours.mean_wait_s(part) for part in parts.values()])) / BOUND_S, at_most=1.2, config=config),
         Claim("fig10-ours-over", "hardly a row waits more than 1.2 bounds: share of the rows kept",
               "", float((ours.waits_s > 1.2 * BOUND_S).sum() / ours.kept.sum()), at_most=0.05, config=config),
         Claim("fig10-ours-f", "ours has recovered by the second half of F: mean wait / bound",
