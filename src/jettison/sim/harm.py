@@ -14,7 +14,7 @@ from jettison.sim.plant import Batch, Plant, PlantSettings, row_latency_s
 MINUTE_S = 60.0
 
 # Fitted to recorded cold starts of a JSON query on two cores: read from a folder of files, and from Kafka.
-COLD_FILES = PlantSettings(fixed_s=0.35, overhead_s=0.12, first_batch_s=4.5, cold_factor=2.2, cold_s=20.0)
+COLD_FILES = PlantSettings(fixed_s=0.35, overhead_s=0.12, first_batch_s=4.5, cold_factor=2.6, cold_s=14.0)
 COLD_KAFKA = PlantSettings(fixed_s=0.35, overhead_s=0.15, first_batch_s=10.0, cold_factor=3.6, cold_s=6.0)
 WARM = PlantSettings()
 _COSTLY: dict[str, Any] = {"fixed_s": 0.5, "overhead_s": 0.15, "per_seen_row_s": 1e-5, "per_kept_row_s": 0.9e-3}
