@@ -2,17 +2,23 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison import estimate, sampled
 from jettison.errors import InvalidSetting
+from jettison.plan import DropPlan
+from jettison.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Schedule
 from jettison.spark import aggregates as jt
+from jettison.spark import doubts
+from jettison.spark.channel import Channel
+from jettison.storage import Folder
 
 pytestmark = pytest.mark.spark
 
@@ -212,24 +218,45 @@ def test_a_value_that_does_not_fit_is_null_and_nothing_raises(spark, weight):
     assert (far["value"], far["status"]) == (None, "few rows")
 
 
-@pytest.mark.parametrize("kind", ["literal", "aggregate", "subquery"])
-def test_dependent_rows_are_flagged_unless_the_answer_is_exact(spark, kind):
-    rows = frame(spark, {"shed": ([1.0] * 50, [4.0] * 50), "few": ([1.0], [4.0]), "whole": ([1.0] * 50, [1.0] * 50)})
-    spark.range(1).select(F.lit(True).alias("dependent")).createOrReplaceTempView("known")
-    said = {
-        "literal": F.lit(True),
-        "aggregate": F.max(F.col("x") > 0),
-        "subquery": F.expr("(select dependent from known)"),
-    }
+WHOLE = [1.0] * 50
+GROUPS = {"shed": (WHOLE, [4.0] * 50), "few": ([1.0], [4.0]), "whole": (WHOLE, WHOLE)}
 
-    def states(dependent: Column | None) -> dict[str, str]:
-        x, w, z = F.col("x"), F.col("jt_weight"), estimate.quantile(0.95)
-        answer = jt._answer(estimate.sum_estimate, jt._weights(x, w), jt._sum_moments(x, w), z, dependent=dependent)
-        return {row["key"]: row["a"]["status"] for row in rows.groupBy("key").agg(answer.alias("a")).collect()}
 
-    assert states(said[kind]) == {"shed": "dependent rows", "few": "dependent rows", "whole": "exact"}
-    for nothing in (None, F.lit(False), F.lit(None).cast("boolean")):
-        assert states(nothing) == {"shed": "bounded", "few": "few rows", "whole": "exact"}
+@pytest.mark.parametrize(
+    ("until_us", "statuses"),
+    [
+        (NEVER_US, {"shed": "bounded", "few": "few rows", "whole": "exact"}),
+        (0, {"shed": "bounded", "few": "few rows", "whole": "unconfirmed"}),
+        (UNKNOWN_US, {"shed": "bounded", "few": "few rows", "whole": "unconfirmed"}),
+        (DEPENDENT_US, {"shed": "dependent rows", "few": "dependent rows", "whole": "unconfirmed"}),
+    ],
+)
+def test_the_status_says_what_the_plans_of_running_queries_leave_in_doubt(spark, tmp_path, until_us, statuses):
+    channel = Channel(Folder(tmp_path), lease_s=60.0)
+    channel.publish(replace(Schedule.of(DropPlan(1)), doubtful_until_us=until_us))
+    doubts.register(spark, channel)
+    try:
+        found = frame(spark, GROUPS).groupBy("key").agg(jt.sum("x").alias("a")).collect()
+    finally:
+        doubts.unregister(spark, channel)
+    assert {row["key"]: row["a"]["status"] for row in found} == statuses
+    assert all((row["a"]["lower"] is None) == (row["a"]["status"] == "unconfirmed") for row in found)
+
+
+def test_answers_are_in_doubt_only_if_their_window_begins_before_the_last_drop(spark, tmp_path):
+    channel = Channel(Folder(tmp_path), lease_s=60.0)
+    channel.publish(replace(Schedule.of(DropPlan(1)), doubtful_until_us=20_000_001))
+    rows = spark.range(40).select(F.timestamp_seconds("id").alias("at"), F.lit(1.0).alias("jt_weight"))
+    doubts.register(spark, channel)
+    try:
+        window = F.window("at", "10 seconds")
+        by_name = rows.groupBy(window).agg(jt.count(window="window").alias("n")).collect()
+        by_column = rows.groupBy(window).agg(jt.count(window=window).alias("n")).collect()
+    finally:
+        doubts.unregister(spark, channel)
+    for found in (by_name, by_column):
+        statuses = {row["window"]["start"].timestamp(): row["n"]["status"] for row in found}
+        assert statuses == {0.0: "unconfirmed", 10.0: "unconfirmed", 20.0: "unconfirmed", 30.0: "exact"}
 
 
 def test_copies_of_a_row_are_put_together_before_they_are_added_up(spark):

@@ -131,7 +131,7 @@ def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> No
 )
 def test_a_report_says_what_the_sources_offered_and_what_the_sink_may_do(offsets, sink, nothing_new, any_runs) -> None:
     found = progress("ours", 1).progress
-    found.sources = [SimpleNamespace(startOffset=start, endOffset=end) for start, end in offsets]
+    found.sources = [SimpleNamespace(startOffset=start, endOffset=end, latestOffset=None) for start, end in offsets]
     found.sink = SimpleNamespace(description=sink)
     report = report_of(found, ())
     assert (report.nothing_new, report.any_runs) == (nothing_new, any_runs)
@@ -150,7 +150,7 @@ def test_the_recent_rate_covers_the_time_until_the_newest_row(
     newest_us: int, recent: float | None, rate: float
 ) -> None:
     point = DropPoint("rides", ("id",), arrival="at")
-    arrivals = {"kept": 5, "recent": recent, "oldest_us": 1, "newest_us": newest_us}
+    arrivals = {"kept": 5, "recent": recent, "arrivals_us": [1, newest_us]}
     observed = {point.metric: arrivals, point.plan_metric: {"version": 3, "now_us": 10_000_000}}
     report = report_of(progress("ours", 1, observed).progress, (point,))
     assert (report.recent_rows_per_s, report.plan_version) == (rate, 3)
@@ -189,12 +189,13 @@ KAFKA = '{"rides": {"0": 100, "1": 250}}'
 )
 def test_rows_that_wait_are_told_by_kafkas_offsets_alone(offsets: list[Any], waiting: int | None) -> None:
     event = progress("ours", 1).progress
-    event.sources = [SimpleNamespace(latestOffset=latest, endOffset=end) for latest, end in offsets]
+    event.sources = [SimpleNamespace(startOffset=None, latestOffset=latest, endOffset=end) for latest, end in offsets]
     assert report_of(event, ()).waiting_rows == waiting
 
 
 def test_the_work_of_a_batch_is_told_apart_from_the_rest() -> None:
     event = progress("ours", 1).progress
+    event.durationMs = {"triggerExecution": 1000}
     assert report_of(event, ()).work_s is None
     event.durationMs = {"triggerExecution": 1000, "addBatch": 850, "queryPlanning": 60, "walCommit": 40}
     report = report_of(event, ())

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from jettison import hashing
+from jettison.spark.validate import quoted
 
 _OURS = "jt_"  # columns of a guard's own begin so
 
@@ -86,14 +87,12 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     Rows without any identity are told apart by all that they hold: otherwise they would share one fate.
     """
     salt = salted(point.name, point.token)
-    ids = [rows[f"`{column}`"] for column in point.id]
+    ids = [rows[column] for column in point.id]
     known = F.xxhash64(salt, *ids)
-    if any(not rows.schema[column].nullable for column in point.id):
+    if any(not field.nullable for field in rows.select(*ids).schema.fields):
         return known
-    held = [
-        field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)
-    ]
-    others = [rows[f"`{field.name}`"] for field in held]
+    held = [field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)]
+    others = [rows[quoted(field.name)] for field in held]
     return F.when(reduce(or_, [column.isNotNull() for column in ids]), known).otherwise(F.xxhash64(salt, *others))
 
 

@@ -164,8 +164,8 @@ def _arrivals(point: DropPoint, rows: Column) -> dict[str, Column]:
     """
     if point.arrival is None:
         return {}
-    arrived = arrived_us(F.col(f"`{point.arrival}`"))
-    looked_at = F.xxhash64(*[F.col(f"`{name}`") for name in point.id]).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
+    arrived = arrived_us(F.col(point.arrival))
+    looked_at = F.xxhash64(*map(F.col, point.id)).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
     return {
         _RECENT: F.when(arrived >= F.col(PLAN)["now_us"] - RECENT_US, rows),
         _ARRIVED: F.when(looked_at, arrived),

@@ -53,10 +53,13 @@ class FilterCounts:
         self._runs: dict[int, list[_Run]] = {}
         self._ended: set[int] = set()
 
-    def of_batch(self, batch_id: int, mark: Mark, *, any_runs: bool, patience_s: float = _PATIENCE_S) -> Counted | None:
+    def of_batch(
+        self, batch_id: int, mark: Mark, *, any_runs: bool, input_rows: int = 0, patience_s: float = _PATIENCE_S
+    ) -> Counted | None:
         """Rows seen and kept in one micro-batch, or `None` where Spark counted none.
 
-        `any_runs` says that the sink may have run the batch's plan more or less than once. The interface lags a little
+        `any_runs` says that the sink may have run the batch's plan more or less than once, `input_rows` how many rows
+        Spark itself says that the batch took. The interface lags a little
         behind the query, so this asks again until the batch is there. Raises `Unsupported` when it is not there in time.
         """
         deadline = time.monotonic() + patience_s
@@ -73,7 +76,7 @@ class FilterCounts:
                     )
                 )
             time.sleep(_LOOK_AGAIN_S)
-        return decided(self._runs.get(batch_id, []), mark, any_runs=any_runs)
+        return decided(self._runs.get(batch_id, []), mark, any_runs=any_runs, input_rows=input_rows)
 
     def _look(self) -> None:
         for batch, own, execution in self._executions.ended():
@@ -86,9 +89,9 @@ class FilterCounts:
             self._runs.pop(old, None)
 
 
-def decided(runs: Sequence[_Run], mark: Mark, *, any_runs: bool) -> Counted | None:
-    """What the executions of a batch's plan say together."""
-    found = [(run, one) for run in runs if (one := _one_count(run, mark, any_runs=any_runs)) is not None]
+def decided(runs: Sequence[_Run], mark: Mark, *, any_runs: bool, input_rows: int = 0) -> Counted | None:
+    """What the executions of a batch's plan say together; `input_rows` is what Spark says of the batch as a whole."""
+    found = [(run, one) for run in runs if (one := _one_count(run, mark, input_rows, any_runs=any_runs)) is not None]
     # Rows that come from a cache pass no filter: such an execution shows 0.
     found = [(run, one) for run, one in found if one.seen] or found
     if not found:
@@ -102,7 +105,7 @@ def decided(runs: Sequence[_Run], mark: Mark, *, any_runs: bool) -> Counted | No
     return Counted(largest.seen, largest.kept, exact=False)
 
 
-def _one_count(run: _Run, mark: Mark, *, any_runs: bool) -> Counted | None:
+def _one_count(run: _Run, mark: Mark, input_rows: int, *, any_runs: bool) -> Counted | None:
     """What one execution says; where it read the source several times, rows count once."""
     seen, kept = (run.rows.get(text, ()) for text in mark)
     if not seen or not kept:
@@ -111,7 +114,8 @@ def _one_count(run: _Run, mark: Mark, *, any_runs: bool) -> Counted | None:
     # In a sink's own executions the filters of all branches share their counts; and RDDs of the batch count as the
     # batch's own execution, however often and far they are read.
     shared = any_runs and (run.own or len(seen) > 1)
-    times = len(seen) if any_runs and alike else 1
+    # Shared, each shows what all of them took together, which is then all that Spark says it took.
+    times = len(seen) if any_runs and alike and max(seen) >= input_rows else 1
     exact = alike and not shared and not run.cut_short.intersection(mark)
     return Counted(max(seen) // times, min(max(kept), max(seen)) // times, exact)
 
@@ -186,7 +190,9 @@ class MetricCounts:
         # An interface that has just failed is not waited for as long again.
         patience_s = _PATIENCE_S if not self._failures else _LITTLE_PATIENCE_S
         found = {
-            name: self._of_run[run].of_batch(report.batch_id, mark, any_runs=report.any_runs, patience_s=patience_s)
+            name: self._of_run[run].of_batch(
+                report.batch_id, mark, any_runs=report.any_runs, input_rows=report.input_rows, patience_s=patience_s
+            )
             for name, mark in self._marks.items()
         }
         return {name: counted for name, counted in found.items() if counted is not None}
