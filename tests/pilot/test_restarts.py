@@ -40,14 +40,15 @@ def test_the_real_controller_comes_back_with_all_it_has_learned(fly, folder, mon
     fly_by(monkeypatch, Controller)
     first = fly(FilePublisher(folder))
     for number in range(6):
-        times = {"started_s": 1e9 + 2.0 * number, "duration_s": 1.9}
-        first.batch(replace(counted(number, rows=600_000, version=first.plan.version), **times))
+        rows = 150_000 * (number + 2)
+        times = {"started_s": 1e9 + 2.0 * number, "duration_s": 0.1 + 3.5e-6 * rows}
+        first.batch(replace(counted(number, rows=rows, version=first.plan.version), **times))
     first.close()
     second = fly(FilePublisher(folder), start=False)
     assert not first.plan.keeps_everything, "the load was meant to be too high"
     assert second.plan.points["rows"].keep_fraction == first.plan.points["rows"].keep_fraction
     saved, restored = json.loads(folder.read("controller.json")), json.loads(json.dumps(second.controller.to_dict()))
-    assert restored["arrivals"] == saved["arrivals"]
+    assert restored["arrivals"]["rows_per_s"] == saved["arrivals"]["rows_per_s"]
     assert second.controller.model.per_kept_row_s == first.controller.model.per_kept_row_s
 
 
