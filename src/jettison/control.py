@@ -28,7 +28,8 @@ _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets small
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of what the one before it keeps
 _CATCH_UP = 0.9  # load below which a young process catches up with what came while it was slow
 _CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
-_LONGEST, _LONGEST_S = 3.0, 15.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
+_FALLING = 0.3  # how far costs may be from final as long as no batch was in time
+_LONGEST, _LONGEST_S = 4.0, 25.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
@@ -148,6 +149,7 @@ class Controller:
             due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
             self._gaps = [*self._gaps[1 - _GAPS :], stats.started_s - due_s]
         falling = (self._slowness(stats.started_s, stats.committed_s) - 1) / (COLDEST - 1)
+        falling = falling if self._start.over else max(falling, _FALLING)
         self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
         self._arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
