@@ -36,7 +36,7 @@ class Query:
     touched: TouchedTimes = field(default_factory=TouchedTimes)
     newest_kept_us: int | None = None
     watermark_us: int = 0
-    reports: list[tuple[int, EventTimes | None]] = field(default_factory=list)
+    reports: list[tuple[int, int, EventTimes | None]] = field(default_factory=list)
 
     def publish(self, setting: RandomDrop, batch: int) -> None:
         plan = DropPlan(self.schedule.newest.version + 1, {"rows": setting})
@@ -58,12 +58,14 @@ class Query:
             newest = int(kept_us.max())
             self.newest_kept_us = max(newest, self.newest_kept_us or newest)
             times = EventTimes(newest // 1000 * 1000 + 999, 0, self.watermark_us or None)
-        self.reports.append((version, times))
+        self.reports.append((batch, version, times))
 
-    def report(self) -> None:
-        """What the pilot does when it hears of a batch."""
-        version, times = self.reports.pop(0)
-        self.touched.observe(times)
+    def report(self, *, lost: bool) -> None:
+        """What the pilot does when it hears of a batch, if it does."""
+        batch, version, times = self.reports.pop(0)
+        if lost:
+            return
+        self.touched.observe(batch, times)
         if not self.touched.is_open or times is None:
             return
         later = [entry.plan for entry in self.schedule.entries if entry.plan.version >= version]
@@ -101,6 +103,7 @@ def stream(random: np.random.Generator, delay_us: int, batches: int, span_us: in
     lag=st.integers(0, 2),
     restarts=st.sampled_from([0.0, 0.05, 0.2]),
     protected=st.sampled_from([0.0, 0.1]),
+    losses=st.sampled_from([0.0, 0.0, 0.3]),
     bursty=st.booleans(),
 )
 def test_a_window_that_is_called_whole_lost_no_row(
@@ -112,6 +115,7 @@ def test_a_window_that_is_called_whole_lost_no_row(
     lag: int,
     restarts: float,
     protected: float,
+    losses: float,
     bursty: bool,
 ) -> None:
     random = np.random.default_rng(seed)
@@ -133,7 +137,7 @@ def test_a_window_that_is_called_whole_lost_no_row(
             key = int(time_us) // window_us, int(group)
             open_windows[key] = open_windows.get(key, False) or not stays
         while len(query.reports) > (random.integers(0, lag + 1) if lag else 0):
-            query.report()
+            query.report(lost=random.random() < losses)
         # Answers are made while the batch runs; what is on file may be older or newer than its report.
         until_us = query.touched.until_us
         closed = [key for key in open_windows if (key[0] + 1) * window_us <= query.watermark_us]
@@ -153,15 +157,28 @@ def test_enough_group_windows_were_judged() -> None:
 
 def test_while_nothing_is_dropped_all_answers_are_whole() -> None:
     touched = TouchedTimes()
-    for newest in range(0, 10**6, 10**5):
-        touched.observe(EventTimes(newest, 0, newest - 10))
+    for batch, newest in enumerate(range(0, 10**6, 10**5)):
+        touched.observe(batch, EventTimes(newest, 0, newest - 10))
         assert touched.until_us == NEVER_US
+
+
+def test_a_report_that_was_lost_does_not_shorten_the_delay() -> None:
+    """The watermark was set by rows that nobody told of: it says nothing beside the newest time that is known."""
+    touched = TouchedTimes()
+    touched.observe(1, EventTimes(1_000, 0))
+    touched.open()
+    touched.observe(3, EventTimes(9_000, 0, watermark_us=8_000 - 5_000))  # batch 2 had a row of 8,000
+    touched.close()
+    assert touched.until_us == UNKNOWN_US
+    touched.observe(4, EventTimes(9_500, 0, watermark_us=9_000 - 5_000))
+    touched.close()
+    assert touched.until_us == 9_500 + 5_000 + 1
 
 
 def test_without_a_watermark_doubt_never_ends() -> None:
     touched = TouchedTimes()
     touched.open()
-    touched.observe(EventTimes(100, 0))
-    touched.observe(EventTimes(200, 0))
+    touched.observe(0, EventTimes(100, 0))
+    touched.observe(1, EventTimes(200, 0))
     touched.close()
     assert touched.until_us == UNKNOWN_US
