@@ -220,7 +220,7 @@ class Pilot:
 
     def _look_for_whole_answers(self, report: BatchReport) -> None:
         """End the stretch in which answers may miss rows, once a batch has kept all and every plan after its own does."""
-        self._touched.observe(report.event_times)
+        self._touched.observe(report.batch_id, report.event_times)
         version = report.plan_version
         if not self._touched.is_open or version is None or report.event_times is None:
             return

@@ -24,12 +24,12 @@ class TouchedTimes:
     Examples
     --------
     >>> touched = TouchedTimes()
-    >>> touched.observe(EventTimes(newest_us=100, advance_us=10))
-    >>> touched.observe(EventTimes(newest_us=130, advance_us=10, watermark_us=80))
+    >>> touched.observe(0, EventTimes(newest_us=100, advance_us=10))
+    >>> touched.observe(1, EventTimes(newest_us=130, advance_us=10, watermark_us=80))
     >>> touched.open()
     >>> touched.is_open
     True
-    >>> touched.observe(EventTimes(newest_us=190, advance_us=10, watermark_us=110))
+    >>> touched.observe(2, EventTimes(newest_us=190, advance_us=10, watermark_us=110))
     >>> touched.close()
     >>> touched.until_us
     211
@@ -40,20 +40,23 @@ class TouchedTimes:
         self._newest_us: int | None = None
         self._watermark_us: int | None = None
         self._delay_us: int | None = None
+        self._batch_id: int | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether rows may be dropped at this time, or it is not known up to which time they were."""
         return self.until_us >= UNKNOWN_US
 
-    def observe(self, times: EventTimes | None) -> None:
+    def observe(self, batch_id: int, times: EventTimes | None) -> None:
         """Learn from the times of a finished batch."""
+        follows, self._batch_id = self._batch_id == batch_id - 1, batch_id
         if times is None:
             return
         if times.watermark_us is not None:
             # One that has moved was set by rows of this run. At a restart it may stem from rows seen before.
             moved = self._watermark_us is None or times.watermark_us > self._watermark_us
-            if moved and self._newest_us is not None:
+            # Where a report is missing, its rows may have set it, and the newest time known is too old.
+            if moved and follows and self._newest_us is not None:
                 self._delay_us = max(self._newest_us - times.watermark_us, self._delay_us or 0)
             self._watermark_us = times.watermark_us
         self._newest_us = times.newest_us if self._newest_us is None else max(self._newest_us, times.newest_us)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from jettison import java
-from jettison.bench import concept, harm, overhead, pure, sharing, sifter, sifter_pure
+from jettison.bench import concept, exactness, harm, overhead, pure, replay, sharing, sifter, sifter_pure
 from jettison.bench.result import Result, save, show
 from jettison.errors import InvalidSetting, did_you_mean, explain
 from jettison.spark.session import local_session
@@ -28,6 +28,8 @@ ON_SPARK: Mapping[str, OnSpark] = {
     "sifter-lookup": sifter.lookup,
     "sifter-matching": sifter.matching,
     "sifter-completeness": sifter.live_completeness,
+    "exactness": exactness.exactness,
+    "replay": replay.replay,
 }
 PURE: Mapping[str, Callable[[], list[Result]]] = {
     "controller": pure.controller,

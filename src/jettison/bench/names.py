@@ -17,6 +17,8 @@ BENCHMARKS: Mapping[str, tuple[str, str]] = {
     "sifter-lookup": (_FEW, "rows that a sifter decides a second"),
     "sifter-matching": (_FEW, "1,000 range queries matched at once"),
     "sifter-completeness": (_FEW, "what a sifter keeps of a live stream"),
+    "exactness": (_SOME, "answers called exact, and those of them that are wrong"),
+    "replay": (_SOME, "rows that differ when a batch is repeated"),
     "controller": (_UNDER_1, "a step's time; overloads, simulated"),
     "coverage": (_UNDER_1, "how often bounds hold the truth, simulated"),
     "sifter": (_UNDER_1, "a sifter's construction and size, without Spark"),

@@ -1,0 +1,106 @@
+"""`jettison bench replay`: batches interrupted and repeated under another plan keep the same rows, live on Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import jettison as jt
+from jettison.bench.result import Result
+from jettison.bench.scripted import DELAY_S, POLICIES, WINDOW_DROP, keep, land, stream
+from jettison.stats import Budget
+
+_GROUPS, _FILES = 1500, 12
+_SHARES = ((0.3, 0.1), (0.7, 0.5), (1.0, 0.05), (0.05, 0.05), (1.0, 1.0))
+"""Of all rows and of late ones: what the runs keep, one after the other."""
+
+
+class Interrupted(RuntimeError):
+    """The sink failed, so that the batch is not committed."""
+
+
+@dataclass
+class Attempts:
+    """A sink that remembers what each attempt at a batch brought, and fails at the first attempts at some batches.
+
+    Parameters
+    ----------
+    interrupts
+        Whether the first attempt at a batch with this number fails.
+    """
+
+    interrupts: Callable[[int], bool]
+    by_batch: dict[int, list[dict[int, float]]] = field(default_factory=dict)
+    merged: dict[int, float] = field(default_factory=dict)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Take in the rows of a batch: by attempt, and merged by id."""
+        kept = {row.id: row.jt_weight for row in batch.select("id", "jt_weight").collect()}
+        attempts = self.by_batch.setdefault(number, [])
+        attempts.append(kept)
+        self.merged |= kept
+        if len(attempts) == 1 and self.interrupts(number):
+            raise Interrupted(f"batch {number}")
+
+    @property
+    def repeated(self) -> list[list[dict[int, float]]]:
+        """The attempts at each batch that had more than one."""
+        return [attempts for attempts in self.by_batch.values() if len(attempts) > 1]
+
+    @property
+    def differing(self) -> int:
+        """Rows that not all attempts at their batch kept, or not with one weight."""
+        return sum(len(first.items() ^ other.items()) for first, *others in self.repeated for other in others)
+
+
+def replay(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Rows that differ between two attempts at a batch, for each policy."""
+    results = []
+    for policy in POLICIES:
+        sink = interrupted_runs(spark, folder / policy, policy, groups=_GROUPS, files=_FILES)
+        kept = sum(len(attempts[0]) for attempts in sink.repeated)
+        differing = sink.differing if kept else math.nan
+        config = {"batches_repeated": len(sink.repeated), "rows_of_first_attempts": kept}
+        name = f"{policy}: rows that differ when a batch is repeated"
+        results.append(Result(name, differing, "rows", at_most=0.0, config=config, required=True))
+    return results
+
+
+def interrupted_runs(
+    spark: SparkSession, folder: Path, policy: str, *, groups: int, files: int, every: int = 2
+) -> Attempts:
+    """Run a query to its end; one batch in `every` is interrupted, and repeated by a new run that plans otherwise."""
+    land(folder / "in", range(files), groups=groups)
+    sink = Attempts(lambda batch: batch % every == 1)
+    for run in range(files + 1):
+        interrupted = False
+        shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=POLICIES[policy](_budgets(run)))
+        rows = stream(spark, folder / "in")
+        if policy == WINDOW_DROP:
+            kept = shedder.guard(rows.withWatermark("at", f"{DELAY_S} seconds"), id="id")
+        else:
+            kept = shedder.guard(rows, id="id", arrival="arrived", protect="vip")
+        query = shedder.start(kept.writeStream.foreachBatch(sink).trigger(availableNow=True))
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if Interrupted.__name__ not in str(error):
+                raise
+            interrupted = True
+        shedder.await_books()
+        if not interrupted:
+            break
+    return sink
+
+
+def _budgets(run: int) -> Callable[[int], Budget]:
+    def budget(batch: int) -> Budget:
+        """Of this run, and another after every batch."""
+        return keep(*_SHARES[(run + max(batch, 0)) % len(_SHARES)])
+
+    return budget

@@ -1,0 +1,115 @@
+"""Streams of small groups under budgets that a script sets: what is called exact, and what is repeated, put to the test."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from jettison.plan import DropPlan
+from jettison.policies.concept_drop import ConceptDrop
+from jettison.policies.sifter import Sifter
+from jettison.policies.uniform_drop import UniformDrop
+from jettison.policies.window_drop import WindowDrop
+from jettison.sifter.queries import RangeQueries
+from jettison.sifter.space import Attribute
+from jettison.stats import Budget, Stats
+
+WINDOW_S, STEP_S, DELAY_S = 10, 4, 2
+LATE_AFTER_S = 1800.0
+_START_S = 1_767_225_600  # a multiple of the window
+_SCHEMA = "id BIGINT, key BIGINT, value BIGINT, vip BOOLEAN, at TIMESTAMP, arrived TIMESTAMP"
+_VALUES = 100
+
+Script = Callable[[int], Budget]
+"""The budget after the batch with this number; the number is negative before the first one of a run."""
+
+
+def keep(share: float, late: float | None = None) -> Budget:
+    """A budget that keeps this share of the rows, and of the late ones another."""
+    late = share if late is None else late
+    return Budget(share, late, LATE_AFTER_S, f"told to keep {share:g}, of late rows {late:g}")
+
+
+def _scripted(kind: type, script: Script, *arguments: Any, **settings: Any) -> Any:
+    """A policy of this kind that is given the script's budgets, whatever the controller says."""
+
+    def plan(self: Any, stats: Stats, budget: Budget) -> DropPlan:
+        return kind.plan(self, stats, script(stats.batch_id))  # type: ignore[attr-defined, no-any-return]
+
+    def continued(self: Any, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        return kind.continued(self, previous, stats, script(stats.batch_id))  # type: ignore[attr-defined, no-any-return]
+
+    methods = {"continued": continued} if hasattr(kind, "continued") else {"plan": plan}
+    return type(f"Scripted{kind.__name__}", (kind,), methods)(*arguments, **settings)
+
+
+def _sifter(script: Script) -> Any:
+    queries = RangeQueries([Attribute.integer("value", 0, _VALUES - 1)], ["value >= 80", "value < 5"])
+    return _scripted(Sifter, script, queries, {"value": np.arange(_VALUES)}, regions=4)
+
+
+WINDOW_DROP = "WindowDrop"
+POLICIES: Mapping[str, Callable[[Script], Any]] = {
+    "UniformDrop": lambda script: _scripted(UniformDrop, script),
+    "ConceptDrop": lambda script: _scripted(ConceptDrop, script, group="key", time="at", window=f"{WINDOW_S} seconds"),
+    "Sifter": _sifter,
+    WINDOW_DROP: lambda script: _scripted(WindowDrop, script, time="at", window=f"{WINDOW_S} seconds", max_gap=2),
+}
+"""Makes a policy that follows a script, by name."""
+
+
+def land(folder: Path, files: range, *, groups: int, rows_per_group: int = 3, seed: int = 0) -> None:
+    """Files of rows in the order of their numbers, each out of order by as much as the watermark waits.
+
+    About `rows_per_group` rows a group and window. One row in fifty is protected. Half of the rows arrived an hour ago.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    count = groups * rows_per_group * STEP_S // WINDOW_S
+    for file in files:
+        random = np.random.default_rng((seed, file))
+        at_s = _START_S + file * STEP_S + random.uniform(-DELAY_S, STEP_S, count)
+        ids = file * count + np.arange(count)
+        _write(folder, file, ids, random.integers(0, groups, count), random.integers(0, _VALUES, count), at_s)
+
+
+def land_end(folder: Path, file: int) -> None:
+    """A last row, a day later and protected, which closes all windows."""
+    one = np.zeros(1, dtype=np.int64)
+    _write(folder, file, one - 1, one - 1, one, np.array([_START_S + 86_400.0]))
+
+
+def _write(folder: Path, file: int, ids: Any, keys: Any, values: Any, at_s: Any) -> None:
+    timestamp = pa.timestamp("us", tz="UTC")
+    arrived_s = time.time() - np.where(ids % 2, 2 * LATE_AFTER_S, 0.0)
+    table = pa.table(
+        {
+            "id": ids,
+            "key": keys,
+            "value": values,
+            "vip": (ids % 50 == 0) | (ids < 0),
+            "at": pa.array((at_s * 1e6).astype(np.int64)).cast(timestamp),
+            "arrived": pa.array((arrived_s * 1e6).astype(np.int64)).cast(timestamp),
+        }
+    )
+    hidden, path = folder / f".{file:04d}", folder / f"{file:04d}.parquet"
+    pq.write_table(table, hidden)
+    os.utime(hidden, (_START_S + file, _START_S + file))  # files are taken in the order of their age
+    hidden.rename(path)
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """The rows, one file a batch."""
+    return spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def rows(spark: SparkSession, folder: Path) -> DataFrame:
+    """The same rows, all of them."""
+    return spark.read.schema(_SCHEMA).parquet(str(folder))

@@ -1,0 +1,50 @@
+"""Nothing that is called exact is wrong: small groups, plans that change inside windows, a restart, protected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jettison.bench.exactness import Judged, judge
+from jettison.bench.scripted import keep
+from jettison.stats import Budget
+
+pytestmark = pytest.mark.spark
+
+
+def at(changes: dict[int, Budget]) -> Callable[[int], Budget]:
+    """Budgets that hold from the report of a batch on; a run begins by keeping everything."""
+
+    def budget(batch: int) -> Budget:
+        return next((changes[start] for start in sorted(changes, reverse=True) if start <= batch), keep(1.0))
+
+    return budget
+
+
+@pytest.mark.parametrize("policy", ["UniformDrop", "ConceptDrop", "Sifter", "WindowDrop"])
+def test_groups_of_three_rows_of_which_some_batches_are_dropped(
+    spark: SparkSession, tmp_path: Path, policy: str
+) -> None:
+    script = at({0: keep(0.2), 2: keep(1.0)})
+    found = judge(spark, tmp_path, policy, script, groups=1000, files=14)
+    assert found.dropped > 0
+    assert found.wrong == 0
+    assert found.exact > 1000, "once the rows are kept again and the watermark has passed, answers are exact again"
+    assert found.exact < found.group_windows, "answers of windows that lost rows are not"
+
+
+def test_late_rows_thinned(spark: SparkSession, tmp_path: Path) -> None:
+    """Nine of ten groups that had lost their late rows said "exact, 1" once."""
+    found = judge(spark, tmp_path, "UniformDrop", at({0: keep(1.0, late=0.0), 3: keep(1.0)}), groups=1000, files=14)
+    assert found.dropped > 0
+    assert found.wrong == 0
+    assert 1000 < found.exact < found.group_windows
+
+
+def test_while_nothing_is_dropped_every_answer_is_exact(spark: SparkSession, tmp_path: Path) -> None:
+    found = judge(spark, tmp_path, "UniformDrop", at({}), groups=1000, files=4)
+    windows = found.group_windows
+    assert found == Judged(windows, answered=windows, exact=windows, wrong=0, dropped=0)

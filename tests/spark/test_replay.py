@@ -1,0 +1,40 @@
+"""A batch that was interrupted is repeated as it was, although other plans were published in between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jettison as jt
+from driver_process import kill_when, start_driver
+from jettison.bench.replay import interrupted_runs
+from jettison.bench.scripted import land
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("policy", ["UniformDrop", "ConceptDrop", "Sifter", "WindowDrop"])
+def test_a_repeated_batch_keeps_the_same_rows(spark: SparkSession, tmp_path: Path, policy: str) -> None:
+    """All but window drops thin late rows too: half of the rows arrived an hour ago."""
+    sink = interrupted_runs(spark, tmp_path, policy, groups=500, files=4)
+    assert [len(attempts) for attempts in sink.by_batch.values()] == [1, 2, 1, 2]
+    assert sink.differing == 0
+    # A sink that merges by id holds each row once, with one weight.
+    assert sum(len(attempts[-1]) for attempts in sink.by_batch.values()) == len(sink.merged)
+    assert all(sink.merged[id] == weight for attempts in sink.by_batch.values() for id, weight in attempts[0].items())
+    ledger = jt.Ledger(tmp_path / "checkpoint" / "jettison" / "ledger")
+    settings = {json.dumps(record["points"], sort_keys=True) for record in ledger.records("plan")}
+    assert len(settings) > 1, "the plans were the same all along"
+
+
+def test_a_batch_repeated_after_kill_9_keeps_the_same_rows(tmp_path: Path) -> None:
+    land(tmp_path / "in", range(3), groups=500)
+    first, again = tmp_path / "attempt-0.3.json", tmp_path / "attempt-0.9.json"
+    kill_when(start_driver("replay_driver", tmp_path, str(tmp_path), "0.3"), first.exists)
+    assert start_driver("replay_driver", tmp_path, str(tmp_path), "0.9", "finish").wait(timeout=240) == 0
+    kept = json.loads(first.read_text())
+    assert 0 < len(kept) < 0.5 * 600
+    assert json.loads(again.read_text()) == kept
