@@ -27,7 +27,7 @@ _PATIENCE_S = 120.0
 class Feed:
     """Lands rows at `rows_per_s`, which may be set at any time, in a file every 0.2 s, until it is closed.
 
-    It begins when it is entered. Rows are numbered from 0. They arrive evenly, in the time since the file before, however late that was.
+    It begins when it is entered. Rows are numbered from 0, and arrive evenly in the time since the file before.
     """
 
     def __init__(self, folder: Path, rows_per_s: float) -> None:

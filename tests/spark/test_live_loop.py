@@ -7,15 +7,18 @@ batches, so that a slow machine only takes longer.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.spark.network import Network
 from live_stream import Collected, Feed, Live, costly, dropped
 
 pytestmark = pytest.mark.spark
@@ -163,3 +166,78 @@ def test_a_clock_that_is_wrong_drops_nothing(spark: SparkSession, tmp_path: Path
     feed = Feed(tmp_path / "in", CALM)
     rows = feed.stream(spark).withColumn("arrived", F.expr(arrival))
     drops_nothing(start(rows, tmp_path, Collected(), row_ms=1, arrival="arrived"), feed)
+
+
+OVERLOADED_BATCHES = 4
+SHORT_BOUND_S = 4.0
+
+
+def sheds(live: Live, feed: Feed) -> list[dict[str, Any]]:
+    """Step to three times the capacity until some batches have lost rows; returns the batches counted exactly."""
+    with live, feed:
+        live.until(lambda: len(live.batches()) >= 3, "three batches")
+        feed.rows_per_s = OVERLOAD
+        live.until(
+            lambda: sum(1 for batch in live.batches() if dropped(batch)) >= OVERLOADED_BATCHES,
+            f"{OVERLOADED_BATCHES} batches that drop rows",
+        )
+    assert live.books_closed, live.story()
+    assert not faults(live), live.story()
+    for batch in live.batches():
+        assert all(point["seen"] == point["kept"] + point["dropped"] for point in batch["points"].values())
+    exact = [batch for batch in live.batches() if all(point["exact"] for point in batch["points"].values())]
+    assert exact, live.story()
+    return exact
+
+
+SEEN_ROWS = {"value": np.arange(100.0)}
+ROW_POLICIES = {
+    "UniformDrop": jt.UniformDrop,
+    "ConceptDrop": lambda: jt.ConceptDrop(group="key", time="at", window="2 seconds"),
+    "Sifter": lambda: jt.Sifter(jt.RangeQueries([jt.Attribute.number("value", 0, 100)], ["value > 75"]), SEEN_ROWS),
+}
+
+
+@pytest.mark.parametrize("policy", ROW_POLICIES.values(), ids=ROW_POLICIES)
+def test_a_policy_sheds_and_its_ledger_agrees_with_the_sink(
+    spark: SparkSession, tmp_path: Path, policy: Callable[[], jt.Policy]
+) -> None:
+    feed, sink = Feed(tmp_path / "in", CALM), Collected()
+    shedder = jt.Shedder(latency=SHORT_BOUND_S, checkpoint=tmp_path / "checkpoint", policy=policy())
+    rows = costly(shedder.guard(feed.stream(spark), id="id", arrival="at"), 1).select("id", "jt_weight")
+    live = Live(shedder, shedder.start(rows.writeStream.foreachBatch(sink)))
+    counted = sheds(live, feed)
+    kept = {batch["batch_id"]: batch["points"]["rows"]["kept"] for batch in counted}
+    assert kept == {number: len(sink.batches[number]) for number in kept}
+    assert len({row.id for row in sink.rows}) == len(sink.rows), "a row came out twice"
+    assert min(row.jt_weight for row in sink.rows) == 1.0
+    assert max(row.jt_weight for row in sink.rows) > 1.0
+
+
+def test_windows_that_are_left_are_whole(spark: SparkSession, tmp_path: Path) -> None:
+    feed, sink = Feed(tmp_path / "in", CALM), Collected()
+    policy = jt.WindowDrop(time="at", window="1 second", max_gap=10)
+    shedder = jt.Shedder(latency=SHORT_BOUND_S, checkpoint=tmp_path / "checkpoint", policy=policy)
+    rows = costly(shedder.guard(feed.stream(spark).withWatermark("at", "0 seconds"), id="id"), 1)
+    windows = rows.groupBy(F.window("at", "1 second"), "key").agg(F.count(F.lit(1)).alias("n"))
+    delivered = shedder.deliver(windows).selectExpr("unix_seconds(window.start) second", "key", "n")
+    live = Live(shedder, shedder.start(delivered.writeStream.outputMode("append").foreachBatch(sink)))
+    sheds(live, feed)
+    assert {(row.second, row.key): row.n for row in sink.rows} == {
+        (row.second, row.key): feed.rows_by_window[row.second, row.key] for row in sink.rows
+    }
+    assert 0 < sum(row.n for row in sink.rows) <= shedder.ledger.totals().kept
+
+
+def test_a_network_sheds_and_its_ledger_agrees_with_the_sinks(spark: SparkSession, tmp_path: Path) -> None:
+    feed, everything, high = Feed(tmp_path / "in", CALM), Collected(), Collected()
+    network = Network()
+    work = network.map("work", network.input("readings", feed.stream(spark), id="id"), lambda rows: costly(rows, 1))
+    network.output("everything", work, everything)
+    network.output("high", network.filter("above", work, "value >= 50", selectivity=0.5), high)
+    query = network.start(latency=SHORT_BOUND_S, checkpoint=tmp_path / "checkpoint")
+    assert network.shedder is not None
+    live = Live(network.shedder, query)
+    print(network.plan())
+    sheds(live, feed)
+    print(live.story(), {n: (len(r), len(high.batches[n])) for n, r in everything.batches.items()})
