@@ -91,7 +91,9 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     known = F.xxhash64(salt, *ids)
     if any(not field.nullable for field in rows.select(*ids).schema.fields):
         return known
-    held = [field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)]
+    held = [
+        field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)
+    ]
     others = [rows[quoted(field.name)] for field in held]
     return F.when(reduce(or_, [column.isNotNull() for column in ids]), known).otherwise(F.xxhash64(salt, *others))
 
