@@ -252,7 +252,7 @@ def test_a_bound_below_the_fixed_cost_is_called_impossible_and_not_bought_with_r
 def test_a_batch_that_could_not_read_its_plan_is_mentioned() -> None:
     controller = Controller(ControlSettings(BOUND_S))
     drive(controller, 20, 230_000)
-    budget = controller.step(batch(20, controller.served_until_s + 1.3, 3.0, 300_000, 300_000, version=None))
+    budget = controller.step(batch(20, controller.arrivals.served_until_s + 1.3, 3.0, 300_000, 300_000, version=None))
     assert "could not read its plan and kept everything" in budget.cause
 
 

@@ -96,14 +96,9 @@ class Controller:
         return self._arrivals.rows_per_s
 
     @property
-    def served_until_s(self) -> float:
-        """Rows that arrived later than this still wait, as far as the last batch told."""
-        return self._arrivals.served_until_s
-
-    @property
-    def offset_s(self) -> float:
-        """By how much the arrival column is behind the clock, whatever is done."""
-        return self._arrivals.offset_s
+    def arrivals(self) -> Arrivals:
+        """What is known of arrivals."""
+        return self._arrivals
 
     @property
     def predicted_latency_s(self) -> float | None:
