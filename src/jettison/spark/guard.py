@@ -40,7 +40,7 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
     marks = mechanism.marks(F.col(PLAN))
     if point.dry_run or point.observed:
         more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
-        seen = seen.withColumns(_arrivals(point, F.lit(1.0)))
+        seen = _with_arrivals(seen, point, F.lit(1.0))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
         kept = counted if point.dry_run else counted.where(keep)
         return kept.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
@@ -96,7 +96,7 @@ def _marked(
     kept: DataFrame, point: DropPoint, mechanism: Mechanism, passing: Sequence[str], sample: Sequence[Column]
 ) -> DataFrame:
     """The kept rows without what was only passing by, observed for what filters cannot count, if there is any."""
-    kept = kept.withColumns(_arrivals(point, F.col(WEIGHT)))
+    kept = _with_arrivals(kept, point, F.col(WEIGHT))
     counts = [*sample, *_learned(mechanism, F.lit(True)), *_arrival_counts(point)]
     # The plan is dropped before the rows are observed, because there every column is copied.
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
@@ -156,6 +156,10 @@ def _marked_seen(rows: DataFrame, point: DropPoint) -> DataFrame:
 
 def _marked_kept(decided: DataFrame, point: DropPoint) -> DataFrame:
     return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept")))
+
+
+def _with_arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> DataFrame:
+    return seen if point.arrival is None else seen.withColumns(_arrivals(point, rows))
 
 
 def _arrivals(point: DropPoint, rows: Column) -> dict[str, Column]:
