@@ -15,7 +15,7 @@ from jettison.bench.result import Result
 from jettison.bench.scripted import DELAY_S, POLICIES, WINDOW_DROP, keep, land, rows_per_file, stream
 from jettison.stats import Budget
 
-_GROUPS, _FILES = 1500, 12
+_GROUPS, _FILES = 1500, 8
 _SHARES = ((0.3, 0.1), (0.7, 0.5), (1.0, 0.05), (0.05, 0.05), (1.0, 1.0))
 """Of all rows and of late ones: what the runs keep, one after the other."""
 
