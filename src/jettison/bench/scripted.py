@@ -72,17 +72,12 @@ def land(folder: Path, files: range, *, groups: int, seed: int = 0) -> None:
     About three rows a group and window. One row in fifty is protected. Half of the rows arrived an hour ago.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    count = rows_per_file(groups)
+    count = groups * _ROWS_PER_GROUP * STEP_S // WINDOW_S
     for file in files:
         random = np.random.default_rng((seed, file))
         at_s = _START_S + file * STEP_S + random.uniform(-DELAY_S, STEP_S, count)
         ids = file * count + np.arange(count)
         _write(folder, file, ids, random.integers(0, groups, count), random.integers(0, _VALUES, count), at_s)
-
-
-def rows_per_file(groups: int) -> int:
-    """Rows that `land` writes into each file."""
-    return groups * _ROWS_PER_GROUP * STEP_S // WINDOW_S
 
 
 def land_end(folder: Path, file: int) -> None:
