@@ -26,7 +26,7 @@ WINDOW_S, STEP_S, DELAY_S = 10, 4, 2
 LATE_AFTER_S = 1800.0
 _START_S = 1_767_225_600  # a multiple of the window
 _SCHEMA = "id BIGINT, key BIGINT, value BIGINT, vip BOOLEAN, at TIMESTAMP, arrived TIMESTAMP"
-_VALUES = 100
+_VALUES, _ROWS_PER_GROUP = 100, 3
 
 Script = Callable[[int], Budget]
 """The budget after the batch with this number; the number is negative before the first one of a run."""
@@ -66,13 +66,13 @@ POLICIES: Mapping[str, Callable[[Script], Any]] = {
 """Makes a policy that follows a script, by name."""
 
 
-def land(folder: Path, files: range, *, groups: int, rows_per_group: int = 3, seed: int = 0) -> None:
+def land(folder: Path, files: range, *, groups: int, seed: int = 0) -> None:
     """Files of rows in the order of their numbers, each out of order by as much as the watermark waits.
 
-    About `rows_per_group` rows a group and window. One row in fifty is protected. Half of the rows arrived an hour ago.
+    About three rows a group and window. One row in fifty is protected. Half of the rows arrived an hour ago.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    count = groups * rows_per_group * STEP_S // WINDOW_S
+    count = groups * _ROWS_PER_GROUP * STEP_S // WINDOW_S
     for file in files:
         random = np.random.default_rng((seed, file))
         at_s = _START_S + file * STEP_S + random.uniform(-DELAY_S, STEP_S, count)
