@@ -195,8 +195,10 @@ def test_the_demo_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_pa
         "seconds": [1.0, 2.5, 3.0],
         "json_path": tmp_path / "a.json",
         "picture_path": tmp_path / "a.png",
+        "cold": False,
     }
-    assert CliRunner().invoke(cli.app, ["demo"]).exit_code == 0
+    assert CliRunner().invoke(cli.app, ["demo", "--cold"]).exit_code == 0
+    assert told["cold"]
     assert (told["bound_s"], tuple(told["seconds"])) == (defaults.BOUND_S, defaults.SECONDS)
 
 

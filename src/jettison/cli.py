@@ -53,6 +53,7 @@ def demo(
         str, typer.Option(metavar="DURATION", help="Latency bound: seconds, or with a unit as in '10 seconds'.")
     ] = f"{defaults.BOUND_S:g}",
     seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = _PHASES,
+    cold: Annotated[bool, typer.Option("--cold", help="Run in fresh processes and report their first minute.")] = False,
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
     bound_s, lengths = _seconds("--latency", latency), _three_lengths(seconds)
@@ -61,7 +62,7 @@ def demo(
     java.require_java()
     from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
 
-    run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture)
+    run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold)
 
 
 @app.command(help=_BENCH_HELP)

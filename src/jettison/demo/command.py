@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from rich.console import Console
 from jettison.control import ControlSettings
 from jettison.demo import report, verdict
 from jettison.demo.capacity import measure_capacity
+from jettison.demo.cold import first_minute, run_in_fresh_process
 from jettison.demo.defaults import BOUND_S, LOADS, PICTURE, SECONDS
 from jettison.demo.experiment import run_plain, run_shed
 from jettison.demo.live import View
 from jettison.demo.schedule import Phase
 from jettison.spark.session import local_session
 
+_PLAIN, _SHED = "1. Plain Spark", "2. The same query, guarded by Jettison"
 # A row waits for one batch and is processed in the next, and the controller leaves some of the bound to noise.
 _TARGET_SHARE = ControlSettings(latency_bound_s=BOUND_S).headroom / 2
 
@@ -30,9 +33,11 @@ def run_demo(
     seconds: Sequence[float] = SECONDS,
     json_path: Path | None = None,
     picture_path: Path = PICTURE,
+    cold: bool = False,
 ) -> dict[str, Any]:
     """Measure the capacity, run plain and shed over the same arrivals, and report.
 
+    With `cold` each run has a fresh process, in which nothing has run before, and its first minute is reported too.
     Returns the document that `--json` writes.
     """
     began = time.monotonic()
@@ -47,10 +52,14 @@ def run_demo(
             f"for {', '.join(f'{x:g}' for x in seconds)} s; the latency bound is {bound_s:g} s.",
             highlight=False,
         )
-        with View(console, "1. Plain Spark", bound_s) as view:
-            plain = run_plain(spark, folder / "plain", phases, view.show)
-        with View(console, "2. The same query, guarded by Jettison", bound_s) as view:
-            shed = run_shed(spark, folder / "shed", phases, bound_s, view.show)
+        if cold:
+            plain = run_in_fresh_process(folder / "plain", phases, None, _PLAIN)
+            shed = run_in_fresh_process(folder / "shed", phases, bound_s, _SHED)
+        else:
+            with View(console, _PLAIN, bound_s) as view:
+                plain = run_plain(spark, folder / "plain", phases, view.show)
+            with View(console, _SHED, bound_s) as view:
+                shed = run_shed(spark, folder / "shed", phases, bound_s, view.show)
         document = report.to_document(
             bound_s=bound_s,
             capacity_rows_per_s=capacity,
@@ -62,6 +71,8 @@ def run_demo(
             batches_not_counted=verdict.batches_not_counted(shed),
             answers=verdict.answers(spark, shed, folder / "shed" / "out"),
         )
+    if cold:
+        document["first_minute"] = {run.name: asdict(first_minute(run, phases)) for run in (plain, shed)}
     report.summary(document, console)
     if json_path is not None:
         report.save(document, json_path)

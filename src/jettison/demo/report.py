@@ -81,7 +81,21 @@ def summary(document: dict[str, Any], console: Console) -> None:
     )
     table.add_row("groups missing", "", str(shed["groups_missing"]))
     console.print(table)
+    if minutes := document.get("first_minute"):
+        console.print(_first_minute(minutes["plain"], minutes["shed"]))
     console.print(_verdict(shed["latency_p95_s"], shed["judged_batches"], bound), highlight=False)
+
+
+def _first_minute(*runs: dict[str, Any]) -> Table:
+    table = Table(
+        "", "plain Spark", "with Jettison", title="The first minute of a cold process, from the first batch on"
+    )
+    table.add_row("first batch took", *(_seconds(run["first_batch_s"]) for run in runs))
+    table.add_row("row latency, 95 % of rows within", *(_seconds(run["latency_p95_s"]) for run in runs))
+    table.add_row("row latency, worst", *(_seconds(run["latency_worst_s"]) for run in runs))
+    for name, what in (("kept_below_capacity", "rows kept before the overload"), ("kept_fraction", "rows kept in all")):
+        table.add_row(what, *(_percent(run[name], 1, none=_NOT_JUDGED) for run in runs))
+    return table
 
 
 def _verdict(p95_s: float | None, judged_batches: int, bound_s: float) -> str:

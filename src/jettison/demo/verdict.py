@@ -73,9 +73,29 @@ def overload_batches(run: Run, phases: Sequence[Phase], *, after: int = SETTLING
 
 def latency(run: Run, phases: Sequence[Phase]) -> Latency:
     """Judge the latency of one run under overload; an overload that ends within its first batches leaves no verdict."""
-    assert run.landing is not None
     begin, end = (run.started_s + edge for edge in overload_span(phases))
     batches = overload_batches(run, phases)
+    value, weight, waits = row_latencies(run, batches, begin, end)
+    return Latency(
+        judged_batches=len(batches),
+        p50_s=weighted_quantile(value, weight, 0.50),
+        p95_s=weighted_quantile(value, weight, 0.95),
+        worst_s=float(value.max()) if len(value) else None,
+        # Over all of the overload: a query that falls behind has few batches, each longer than the one before.
+        growth_s_per_s=_growth(run, overload_batches(run, phases, after=0)),
+        unanswered_rows=int(weight[waits].sum()),
+        feed_late_s=run.feed_late_s,
+    )
+
+
+def row_latencies(
+    run: Run, batches: Sequence[Batch], begin_s: float, end_s: float
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Latency of sampled rows of some batches that arrived in a stretch of time, and of all rows that still wait.
+
+    With each goes the number of rows that it stands for, and whether it still waits: then it is its wait so far.
+    """
+    assert run.landing is not None
     answered = run.batches[-1].last if run.batches else 0
     waiting = np.arange(answered, run.landed, max((run.landed - answered) // 2000, 1))
     samples = [(batch.sample(), batch.committed_s, batch.last - batch.first) for batch in batches]
@@ -84,18 +104,8 @@ def latency(run: Run, phases: Sequence[Phase]) -> Latency:
     value = np.concatenate([done_s - run.landing.arrival_of(rows) for rows, done_s, _ in samples])
     weight = np.concatenate([np.full(len(rows), count / max(len(rows), 1)) for rows, _, count in samples])
     waits = np.concatenate([np.full(len(rows), rows is waiting) for rows, _, _ in samples])
-    inside = (when >= begin) & (when < end)
-    value, weight, waits = value[inside], weight[inside], waits[inside]
-    return Latency(
-        judged_batches=len(batches),
-        p50_s=_weighted_quantile(value, weight, 0.50),
-        p95_s=_weighted_quantile(value, weight, 0.95),
-        worst_s=float(value.max()) if len(value) else None,
-        # Over all of the overload: a query that falls behind has few batches, each longer than the one before.
-        growth_s_per_s=_growth(run, overload_batches(run, phases, after=0)),
-        unanswered_rows=int(weight[waits].sum()),
-        feed_late_s=run.feed_late_s,
-    )
+    inside = (when >= begin_s) & (when < end_s)
+    return value[inside], weight[inside], waits[inside]
 
 
 def _growth(run: Run, batches: Sequence[Batch]) -> float:
@@ -160,7 +170,8 @@ def answers(spark: SparkSession, run: Run, output: Path) -> Answers:
     )
 
 
-def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float | None:
+def weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float | None:
+    """The least value that a share `q` of the weight does not exceed; `None` of no values."""
     if not len(values):
         return None
     order = np.argsort(values)
