@@ -35,7 +35,7 @@ from jettison.policies.base import (
     WeighsLoad,
 )
 from jettison.redact import redacted
-from jettison.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Schedule
+from jettison.schedule import DEPENDENT_US, NEVER_US
 from jettison.settings import Setting
 from jettison.stats import Budget, EventTimes, PointStats, Stats
 from jettison.storage import Folder
@@ -115,7 +115,14 @@ class Pilot:
         expected = {name: policy.input_share(name) for name in points} if isinstance(policy, WeighsLoad) else {}
         self.tally = Tally(protected, expected, entrance)
         self._groups = GroupBooks(policy, points)
-        self.controller, self.plan, self._board, self._touched = self._restore()
+        found = restart.found(publisher, ledger, folder, settings, self.fault)
+        self._board = PlanBoard(publisher, found.schedule)
+        self._touched = TouchedTimes(found.schedule.doubtful_until_us)
+        self.controller = Controller(settings) if found.controller is None else found.controller
+        # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
+        plan = self._proposed(found.last_plan, self._nothing_seen(0.0), self.controller.initial())
+        cause = plan.cause if found.controller is None else _RESTORED + plan.cause
+        self.plan = replace(plan, version=found.next_version, cause=cause)
         self._last_stats: Stats | None = None
         self._dependent = False
         self.aside: Callable[[BatchReport], None] = lambda _: None
@@ -405,32 +412,6 @@ class Pilot:
                         self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")
                 except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
                     self.fault("publish", f"the plan's lease was not renewed: {error}")
-
-    def _restore(self) -> tuple[Controller, DropPlan, PlanBoard, TouchedTimes]:
-        """What the run before this one left, or all of it fresh; versions go on where they were.
-
-        What was published stays on file: a batch that the crash interrupted is repeated under the plan that it had.
-        """
-        if self.ledger.damaged:
-            self.fault("ledger", f"{self.ledger.damaged} damaged records of earlier runs were skipped")
-        on_record = self.ledger.latest_plans()
-        try:
-            on_file, lost = self._publisher.published(), False
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
-            self.fault("plan", f"the plan on file cannot be read ({error})")
-            on_file, lost = None, True
-        saved = restart.saved_controller(self._folder, self._settings, self.fault)
-        controller = Controller(self._settings) if saved is None else saved
-        # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
-        previous = restart.last_plan(None if on_file is None else on_file.newest, on_record, self.fault)
-        plan = self._proposed(previous, self._nothing_seen(0.0), controller.initial())
-        if saved is not None:
-            plan = replace(plan, cause=_RESTORED + plan.cause)
-        plan = replace(plan, version=max(previous.version, *on_record, 0) + 1)
-        if on_file is None:
-            # Without the file nobody knows any more in which answers rows are missing.
-            on_file = replace(Schedule.of(DropPlan(0)), doubtful_until_us=UNKNOWN_US if lost or on_record else NEVER_US)
-        return controller, plan, PlanBoard(self._publisher, on_file), TouchedTimes(on_file.doubtful_until_us)
 
     def fault(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""

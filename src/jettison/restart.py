@@ -1,19 +1,63 @@
-"""What a restart finds of the run before it: the last plan, and the controller's state."""
+"""What a restart finds of the run before it: what was published, the last plan, and the controller's state."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from jettison.control import Controller, ControlSettings
+from jettison.ledger import Ledger
 from jettison.plan import DropPlan
+from jettison.plan_board import Publisher
+from jettison.schedule import NEVER_US, UNKNOWN_US, Schedule
 from jettison.storage import Folder
 
 _STATE_FILE = "controller.json"
 
 Fault = Callable[[str, str], None]
 """Told the kind of what failed, and what happened in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the run before this one left, or all of it fresh.
+
+    Parameters
+    ----------
+    schedule
+        What is published. It stays: a batch that a crash interrupted is repeated under the plan that it had.
+    last_plan
+        The last plan on file or on record.
+    next_version
+        Versions go on where they were.
+    controller
+        As it was saved, or `None`.
+    """
+
+    schedule: Schedule
+    last_plan: DropPlan
+    next_version: int
+    controller: Controller | None
+
+
+def found(publisher: Publisher, ledger: Ledger, folder: Folder, settings: ControlSettings, fault: Fault) -> Found:
+    """Look at what is on file and on record; what cannot be read is a fault, and never an error."""
+    if ledger.damaged:
+        fault("ledger", f"{ledger.damaged} damaged records of earlier runs were skipped")
+    on_record = ledger.latest_plans()
+    try:
+        on_file, lost = publisher.published(), False
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        fault("plan", f"the plan on file cannot be read ({error})")
+        on_file, lost = None, True
+    last = last_plan(None if on_file is None else on_file.newest, on_record, fault)
+    if on_file is None:
+        # Without the file nobody knows any more in which answers rows are missing.
+        on_file = replace(Schedule.of(DropPlan(0)), doubtful_until_us=UNKNOWN_US if lost or on_record else NEVER_US)
+    next_version = max(last.version, *on_record, 0) + 1
+    return Found(on_file, last, next_version, saved_controller(folder, settings, fault))
 
 
 def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Mapping[str, Any]], fault: Fault) -> DropPlan:

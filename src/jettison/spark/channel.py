@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison import plan_file
-from jettison.errors import Unsupported, explain
+from jettison.errors import DamagedPlan, Unsupported, explain
 from jettison.plan import DropPlan
-from jettison.schedule import Schedule
+from jettison.schedule import NEVER_US, UNKNOWN_US, Schedule
 from jettison.spark.mechanisms import Mechanism
 from jettison.storage import Folder
 
@@ -66,10 +67,22 @@ class Channel:
         return used + self._plan_size <= self._size
 
     def prepare(self) -> None:
-        """Make sure that a file of the right size is there: Spark looks at its length when the query is built."""
+        """Make sure that a file of the right size is there: Spark looks at its length when the query is built.
+
+        What is on file stays. Where it is lost after an earlier run, nobody knows any more in which answers rows are
+        missing, so all are in doubt.
+        """
         content = self._folder.read(PLAN_FILE)
-        if content is None or len(content) != self._size:
-            self.publish(Schedule.of(DropPlan(0, cause="not started")))
+        if content is not None and len(content) == self._size:
+            return
+        try:
+            schedule = None if content is None else plan_file.decode(content)
+        except DamagedPlan:
+            schedule = None
+        if schedule is None:
+            until_us = UNKNOWN_US if (self._folder / "ledger").names() else NEVER_US
+            schedule = replace(Schedule.of(DropPlan(0, cause="not started")), doubtful_until_us=until_us)
+        self.publish(schedule)
 
     def published(self) -> Schedule | None:
         """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
