@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Progress:
     runId: str = "run"
     observedMetrics: dict[str, Any] = field(default_factory=dict)
     eventTime: dict[str, str] = field(default_factory=dict)
+    sources: tuple[Any, ...] = ()
+    sink: Any = field(default_factory=lambda: SimpleNamespace(description="NoopTable"))
 
     @property
     def timestamp(self) -> str:

@@ -166,10 +166,12 @@ def shorten(document, path, value):
 
 
 def places(document, path=()):
-    """The way to everything in a document."""
+    """The way to everything in a document; of a list, to its first and its last part."""
     parts = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
+    if isinstance(document, list):
+        parts = list(parts)[:1] + list(enumerate(document))[1:][-1:]
     for key, part in parts:
         yield (*path, key)
         yield from places(part, (*path, key))
