@@ -200,3 +200,13 @@ def test_the_work_of_a_batch_is_told_apart_from_the_rest() -> None:
     event.durationMs = {"triggerExecution": 1000, "addBatch": 850, "queryPlanning": 60, "walCommit": 40}
     report = report_of(event, ())
     assert (report.duration_s, report.work_s) == (1.0, 0.85)
+
+
+@pytest.mark.parametrize("kind", [Row, dict])
+def test_groups_are_read_from_events_and_from_what_spark_keeps_of_them(kind: Any) -> None:
+    """An event brings rows; recent progress, which is looked at when a query ends, brings the same as JSON."""
+    listed = [kind(item=11, count=3), kind(item=22, count=1), kind(item=None, count=9)]
+    point = DropPoint("rows", ("id",))
+    seen = {"kept": 4, "groups": listed, "grouped": 4, "groups_until_us": 5}
+    (groups,) = report_of(progress("run", 0, {point.metric: seen}).progress, (point,)).groups.values()
+    assert (tuple(groups.keys), tuple(groups.kept)) == ((11, 22), (3, 1))

@@ -133,7 +133,7 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
 
 def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
     """The largest groups among the rows kept, where a mechanism observes groups."""
-    listed = [(key, kept) for key, kept in row["groups"] or () if key is not None]
+    listed = [(entry["item"], entry["count"]) for entry in row["groups"] or () if entry["item"] is not None]
     keys, kept = zip(*listed, strict=True) if listed else ((), ())
     mean, deviation = row.get("value_mean"), row.get("value_deviation")
     variation = abs(deviation / mean) if mean and deviation is not None else None
