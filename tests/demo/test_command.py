@@ -85,16 +85,16 @@ def test_without_json_only_the_picture_is_written(told: dict[str, Any], tmp_path
 def test_cold_runs_have_processes_of_their_own_and_show_their_first_minute(
     told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bounds: list[float | None] = []
+    runs: list[tuple[bool, float]] = []
 
-    def apart(folder: Path, phases: Sequence[Phase], bound_s: float | None, title: str) -> Run:
-        bounds.append(bound_s)
-        return run_with([7.0] + [1.0] * 50, name="shed" if bound_s else "plain", kept=0.5 if bound_s else 1.0)
+    def apart(folder: Path, phases: Sequence[Phase], bound_s: float, title: str, *, guarded: bool) -> Run:
+        runs.append((guarded, bound_s))
+        return run_with([7.0] + [1.0] * 50, name="shed" if guarded else "plain", kept=0.5 if guarded else 1.0)
 
     monkeypatch.setattr(command, "run_in_fresh_process", apart)
     console = Console(file=io.StringIO(), width=140)
     document = command.run_demo(console, bound_s=4.0, seconds=SECONDS, picture_path=tmp_path / "demo.png", cold=True)
-    assert bounds == [None, 4.0]
+    assert runs == [(False, 4.0), (True, 4.0)]
     assert "plain" not in told, "nothing may run where the capacity was measured"
     assert document["first_minute"]["shed"]["first_batch_s"] == pytest.approx(7.0)
     assert document["first_minute"]["shed"]["kept_below_capacity"] == pytest.approx(0.5)

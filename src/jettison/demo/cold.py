@@ -36,15 +36,15 @@ class FirstMinute:
     kept_below_capacity: float | None
 
 
-def run_in_fresh_process(folder: Path, phases: Sequence[Phase], bound_s: float | None, title: str) -> Run:
-    """Run the query, guarded if there is a bound, in a new process with a new JVM; its ledger stays in the folder."""
+def run_in_fresh_process(folder: Path, phases: Sequence[Phase], bound_s: float, title: str, *, guarded: bool) -> Run:
+    """Run the query, guarded or plain, in a new process with a new JVM; its ledger stays in the folder."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_run, folder, phases, bound_s, title).result()
+        return pool.submit(_run, folder, phases, bound_s, title, guarded).result()
 
 
-def _run(folder: Path, phases: Sequence[Phase], bound_s: float | None, title: str) -> Run:
-    with local_session("jettison demo, cold") as spark, View(Console(), title, bound_s or math.inf) as view:
-        if bound_s is None:
+def _run(folder: Path, phases: Sequence[Phase], bound_s: float, title: str, guarded: bool) -> Run:
+    with local_session("jettison demo, cold") as spark, View(Console(), title, bound_s) as view:
+        if not guarded:
             return run_plain(spark, folder, phases, view.show)
         run = run_shed(spark, folder, phases, bound_s, view.show)
     run.ledger = None  # it holds locks, which do not travel between processes

@@ -53,8 +53,8 @@ def run_demo(
             highlight=False,
         )
         if cold:
-            plain = run_in_fresh_process(folder / "plain", phases, None, _PLAIN)
-            shed = run_in_fresh_process(folder / "shed", phases, bound_s, _SHED)
+            plain = run_in_fresh_process(folder / "plain", phases, bound_s, _PLAIN, guarded=False)
+            shed = run_in_fresh_process(folder / "shed", phases, bound_s, _SHED, guarded=True)
         else:
             with View(console, _PLAIN, bound_s) as view:
                 plain = run_plain(spark, folder / "plain", phases, view.show)
