@@ -30,8 +30,11 @@ _LOOKED_AT = 16  # one row in this many has its arrival looked at
 _OLD, _NEW, _RANKS = 0.01, 0.99, 500  # single wild timestamps lie outside these quantiles; found to 1 in 500
 
 
-def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame) -> DataFrame:
-    """Apply a drop point to `rows`; `plan` is the channel's row with the mechanism's fields under the point's name."""
+def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame | Column) -> DataFrame:
+    """Apply a drop point to `rows`.
+
+    `plan` is the channel's row with the mechanism's fields under the point's name, or such fields beside each row.
+    """
     seen, passing = _with_helpers(rows, point, mechanism, plan)
     seen, sample = _with_sample(seen, point, mechanism)
     keep, weight = _decision(seen, point, mechanism)
@@ -52,13 +55,15 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
 
 
 def _with_helpers(
-    rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame
+    rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame | Column
 ) -> tuple[DataFrame, list[str]]:
     """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
     validate.no_reserved_column(rows, [PLAN], where=point.place)
     seen = rows if point.observed else _marked_seen(rows, point)
-    # Without a valid plan there is no row to join, and the plan is null.
-    seen = seen.join(F.broadcast(plan), how="left").withColumn(PLAN, computed_once(F.col(PLAN)[point.name]))
+    if not isinstance(plan, Column):
+        # Without a valid plan there is no row to join, and the plan is null.
+        seen, plan = seen.join(F.broadcast(plan), how="left"), F.col(PLAN)[point.name]
+    seen = seen.withColumn(PLAN, computed_once(plan))
     helpers = mechanism.helpers(seen, point, F.col(PLAN))
     passing = [PLAN, *(name for columns in helpers for name in columns)]
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _ARRIVED, _SAMPLE], where=point.place)
