@@ -14,7 +14,7 @@ from jettison.bench.result import Result
 from jettison.bench.scripted import DELAY_S, POLICIES, WINDOW_DROP, WINDOW_S, Script, keep, land, land_end, rows, stream
 from jettison.stats import Budget
 
-_GROUPS, _FILES = 2500, 32
+_GROUPS, _FILES = 3000, 26
 _COURSE = (*[keep(1.0)] * 2, *[keep(0.3)] * 2, *[keep(1.0)] * 13, *[keep(1.0, late=0.05)] * 2)
 """The budgets of one round, batch by batch: kept whole, thinned, kept whole for some windows, late rows thinned."""
 
@@ -49,7 +49,7 @@ def exactness(spark: SparkSession, folder: Path, repetitions: int) -> list[Resul
 
 
 def course(batch: int) -> Budget:
-    """The budget after a batch; a run begins as the last one left off, for all it knows: keeping everything."""
+    """The budget after a batch; a run begins by keeping everything."""
     return _COURSE[batch % len(_COURSE)] if batch >= 0 else keep(1.0)
 
 
