@@ -12,9 +12,15 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.plan import DropPlan
+from jettison.schedule import Schedule
 from jettison.spark import aggregates as jt
+from jettison.spark.channel import Channel
 from jettison.spark.dependence import Node, multipliers, plan_of_execution, plan_of_text
 from jettison.spark.drop_point import DropPoint, mark_number
+from jettison.spark.guard import guarded as behind_a_guard
+from jettison.spark.mechanisms import RandomMechanism
+from jettison.storage import Folder
 
 pytestmark = pytest.mark.spark
 
@@ -135,6 +141,16 @@ def test_a_guard_that_counts_by_observing_is_found_too(guarded, capsys):
     observed = guarded.observe(POINT.metric, F.count(F.lit(1)))
     assert multipliers(explained(total(words(observed)), capsys), POINT.metric)
     assert multipliers(explained(total(observed), capsys), POINT.metric) == []
+
+
+def test_the_plan_that_a_second_guard_reads_multiplies_nothing(spark, guarded, tmp_path, capsys):
+    channel = Channel(Folder(tmp_path), lease_s=60.0)
+    channel.publish(Schedule.of(DropPlan(1)))
+    second = DropPoint("there", ("id",), observed=False)
+    plan = channel.plan_row(spark, {"there": RandomMechanism()}, metric="second")
+    twice = behind_a_guard(guarded, second, RandomMechanism(), plan)
+    total(twice, "key").explain()
+    assert multipliers(plan_of_text(capsys.readouterr().out), POINT.kept_mark, POINT.id) == []
 
 
 def test_a_plan_without_the_guard_tells_nothing(guarded, capsys):

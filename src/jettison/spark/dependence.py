@@ -31,6 +31,7 @@ _KEEPS_LEFT = re.compile(r", (LeftSemi|LeftAnti|ExistenceJoin)\b")
 _WINDOW = "named_struct(start, "
 _WEIGHT = "jt_weight"  # all copies of a row have one
 _ROWS_OUT = "number of output rows"
+_PLAN = " AS jt_plan#"
 
 
 @dataclass(slots=True)
@@ -196,10 +197,18 @@ def _shows_once(plan: Sequence[Node], place: int, child: int) -> bool:
     others = [other for other in node.children if other != child]
     if len(others) == 1 and _unique(plan, others[0], _join_keys(node.text)):
         return True
+    if len(others) == 1 and _is_plan(plan, others[0]):
+        return True
     if node.text.startswith("StreamingSymmetric"):  # partners come in later batches too
         return False
     came = _rows_from(plan, child)
     return came is not None and came == node.rows
+
+
+def _is_plan(plan: Sequence[Node], place: int) -> bool:
+    """Whether this is what a guard reads, one row: a further guard joins it too."""
+    texts = [plan[below].text for below in _below(plan, place)]
+    return any(_PLAN in text for text in texts) and not any(_JOIN.match(text) for text in texts)
 
 
 def _unique(plan: Sequence[Node], place: int, keys: frozenset[str]) -> bool:
