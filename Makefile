@@ -22,8 +22,10 @@ demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
 
 # Files in their own order: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
+# The live tests run after the others and alone, because they look at latency; on a shared machine only what fails twice is a fault.
 test: java $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(or $(ARGS),-m "not live")
+	$(if $(ARGS),,$(BIN)/python -m pytest -m live || $(BIN)/python -m pytest -m live --last-failed)
 
 # On a real broker, from Maven's jars: skipped by plain `make test`, because it downloads them.
 test-kafka: java $(VENV)/.dev-installed

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +50,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def repeatable_drops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each checkpoint of a test draws a token of its own, the same in every run: chance decides once, not each time."""
+    numbers = itertools.count()
+
+    def token() -> SimpleNamespace:
+        return SimpleNamespace(hex=f"{request.node.name} {next(numbers)}".encode().hex())
+
+    monkeypatch.setattr("jettison.spark.shedder.uuid4", token)
 
 
 class Source:

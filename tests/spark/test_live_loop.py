@@ -21,7 +21,7 @@ import jettison as jt
 from jettison.spark.network import Network
 from live_stream import Collected, Feed, Live, costly, dropped
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.live]
 
 BOUND_S, SHORT_BOUND_S = 6.0, 4.0
 CAPACITY_ROWS_PER_S = 900.0

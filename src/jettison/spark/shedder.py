@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -364,7 +364,7 @@ class Shedder:
         """What tells this query's decisions from those of all others, over the life of its checkpoint."""
         content = self._folder.read(_TOKEN_FILE)
         if content is None:
-            content = uuid.uuid4().hex.encode()
+            content = uuid4().hex.encode()
             self._folder.replace(_TOKEN_FILE, content)
         return content.decode("ascii", "replace")
 
