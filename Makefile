@@ -12,7 +12,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test test-kafka check bench lock clean python java
+.PHONY: setup demo test test-live test-kafka check bench lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -22,10 +22,12 @@ demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
 
 # Files in their own order: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
-# The live tests run after the others and alone, because they look at latency; on a shared machine only what fails twice is a fault.
 test: java $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(or $(ARGS),-m "not live")
-	$(if $(ARGS),,$(BIN)/python -m pytest -m live || $(BIN)/python -m pytest -m live --last-failed)
+
+# Alone and one after the other, because latency is looked at; on a shared machine what fails once is tried again.
+test-live: java $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m live $(ARGS) || $(BIN)/python -m pytest -m live --last-failed $(ARGS)
 
 # On a real broker, from Maven's jars: skipped by plain `make test`, because it downloads them.
 test-kafka: java $(VENV)/.dev-installed

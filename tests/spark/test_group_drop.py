@@ -329,7 +329,7 @@ def test_percentiles_and_functions_over_a_windows_rows_see_what_was_kept_with_it
     }
     answers = {row["route"]: row for row in found if row["route"] != "end"}
     assert {(0, route) for route in answers} == set(truth)
-    assert {row["fare"]["status"] for row in answers.values()} > {"exact"}
+    assert {row["fare"]["status"] for row in answers.values()} > {"bounded", "unconfirmed"}
     for route, row in answers.items():
         assert row["mean"] == pytest.approx(row["fare"]["value"])
         whole = row["fare"]["status"] == "exact"
