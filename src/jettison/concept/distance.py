@@ -50,7 +50,7 @@ def shift(before: GroupConcept, after: GroupConcept, *, top: int = 10) -> Concep
     both = int(((first > 0) & (second > 0)).sum())
     distance = 0.5 * np.abs(_shares(first) - _shares(second)).sum() if first.any() and second.any() else 1.0
     return ConceptShift(
-        distance=float(distance),
+        distance=min(float(distance), 1.0),  # sums of shares may exceed 1 by rounding
         overlap=both / len(keys),
         top_change=set_change(before.top(top), after.top(top)),
         appeared=int((first == 0).sum()),
