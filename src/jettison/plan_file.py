@@ -25,7 +25,7 @@ DEFAULT_SIZE = 64 * 1024
 """Bytes that one plan may take, unless told otherwise."""
 PLANS_ON_FILE = 4
 """Plans of that size for which a file has room: the one that a running batch has, and those for the next."""
-_LATEST_US = 10**16 - 1  # in the year 2286: times of equal length compare as texts
+_LATEST_US = 10**16 - 1  # in the year 2286: the place has 16 digits
 
 
 def encode(schedule: Schedule, *, valid_until_us: int, size: int = DEFAULT_SIZE) -> bytes:
@@ -72,11 +72,6 @@ def decode(content: bytes) -> Schedule:
     if not entries:
         raise _damaged(content, "it holds no plan")
     return Schedule(entries, doubtful_until_us)
-
-
-def valid_until_us(content: bytes) -> int:
-    """End of the lease of a file that `decode` accepts."""
-    return int(content[VALID_UNTIL_US])
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _latest(spark: SparkSession) -> DataFrame:
     files = [file for (application, _), file in _files.items() if application == here]
     if len(files) == 1:
         return files[0]
-    # A file that cannot be read says nothing, so everything is in doubt.
+    # A file that cannot be read says nothing, so everything is in doubt. `greatest` wants two columns at least.
     times = [F.coalesce(file.scalar(), F.lit(UNKNOWN_US)) for file in files]
     return spark.sql("SELECT 1").select(F.greatest(F.lit(NEVER_US), F.lit(NEVER_US), *times).alias("doubtful_until_us"))
 

@@ -14,8 +14,8 @@ from jettison.spark.drop_point import DropPoint
 class Mechanism(ABC):
     """Compiles one kind of setting into native columns, once; afterwards only the plan changes.
 
-    The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, inside the subquery
-    that reads the plan; `decision` runs on every row and finds the fields ready.
+    The work is divided between the micro-batch and the row: `plan_fields` runs once a batch, where the plan is
+    read; `decision` runs on every row and finds the fields ready.
     """
 
     schema: ClassVar[str]

@@ -1,6 +1,6 @@
 """Group drops on Spark: a row's group and pane lead through one table to its threshold, before the row is parsed.
 
-The table is made from the plan once a micro-batch, inside the subquery that reads it: the named groups in the order of
+The table is made from the plan once a micro-batch, where it is read: the named groups in the order of
 their keys, and for every bucket of keys where in that order it begins. A row then costs one hash of its group and a
 few array reads, however many groups are named, and a new plan needs no restart and no join.
 """

@@ -1,6 +1,6 @@
 """Regional drops on Spark: bucket tables lead from a row's values to its cell of the raster, and so to its threshold.
 
-The tables are made from the plan's cuts once a micro-batch, inside the subquery that reads the plan. A row then costs
+The tables are made from the plan's cuts once a micro-batch, where the plan is read. A row then costs
 one array read per attribute and one more for its threshold, however many regions there are, and a new plan needs no
 restart.
 """
