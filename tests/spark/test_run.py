@@ -134,23 +134,11 @@ def test_a_run_whose_checkpoint_was_taken_over_writes_nothing_more(source, numbe
     assert json.loads(home.read("owner.json") or b"{}")["run"] == "theirs"
 
 
-def test_restarts_leave_no_thread_behind(spark: SparkSession, source, numbered, tmp_path: Path) -> None:
-    source.land(numbered(0, 10))
-
-    def once() -> None:
-        with shedder_on(tmp_path / "c") as shedder:
-            shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop")).processAllAvailable()
-
-    once()
-    before = threading.active_count()
-    restarts = 6
-    for _ in range(restarts):
-        once()
-    deadline = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    # Queries of other tests may come and go beside these.
-    assert threading.active_count() - before < restarts
+def test_restarts_leave_no_thread_behind(tmp_path: Path) -> None:
+    """In a process of its own: a start calls the listeners of all other queries, on a thread that Python keeps."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.json").write_text('{"id": 1}\n')
+    assert start_driver("restart_driver", tmp_path, str(tmp_path)).wait(timeout=240) == 0
 
 
 def test_a_guarded_query_that_its_shedder_did_not_start_is_told_of_once(
