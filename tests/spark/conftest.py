@@ -16,14 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.spark.session import LOCAL
 from window_streams import Seconds
 
-collect_ignore = [
-    "driver.py",
-    "window_driver.py",
-    "load_driver.py",
-    "driver_session.py",
-    "finite_driver.py",
-    "replay_driver.py",
-]
+collect_ignore_glob = ["*driver*.py"]
 """Programs that tests start in processes of their own, with this folder on their path."""
 _LITTLE_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
