@@ -23,6 +23,7 @@ class ScriptedController:
         self.error: Exception | None = None
         self.stepped = []
         self.versions = []
+        self.said_of_arrivals = ""
 
     def initial(self):
         return self._budget("start")
@@ -39,8 +40,11 @@ class ScriptedController:
         self.keep = 1.0
         return self._budget("no rows arrive")
 
-    def forecast(self, now_s):
+    def forecast(self, now_s, *, running):
         return self._budget("on the clock")
+
+    def latency_s(self, stats):
+        return stats.worst_latency_s
 
     def planned(self, version, from_s):
         self.versions.append(version)

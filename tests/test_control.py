@@ -337,6 +337,7 @@ def test_a_controller_restored_from_json_answers_alike(restart_after: int) -> No
             document = json.loads(json.dumps(original.to_dict(), allow_nan=False))
             restored = Controller.from_dict(ControlSettings(BOUND_S), document)
             assert restored.to_dict() == original.to_dict()
+            assert restored.initial() == original.initial()
         expected = original.step(one.stats)
         original.planned(number)
         if number >= restart_after:

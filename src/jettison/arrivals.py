@@ -13,6 +13,7 @@ _CHANGE = 0.3  # relative change of the arrival rate from which it is followed a
 _SMOOTHING_S = 2.0
 _RECENT_S = 1.0
 _STEP_SHOWN = 0.7  # of the rows that a step would add or spare within the last second, how many must show
+_MISSING_S = 0.1  # by how much a batch's newest rows must be older than usual to say that some are missing
 _SLACK_S = 0.35  # by how much stamps may be off before they prove anything; files fill up before they land
 _FIRST_SPAN_S = 1.0  # a first batch whose rows arrived within less tells no rate: sources hand over what they find
 _OFFSETS = 16  # batches over which the smallest age of the newest rows is sought
@@ -100,19 +101,14 @@ class Arrivals:
             first = oldest_s if passed_over or capped or first is None else first
             last = newest_s if capped else last
         before = self.rows_per_s
-        if first is not None and newest_s is not None and self._newest_s is not None and self._started_s is not None:
-            first = min(first, last - (newest_s - self._newest_s))  # rows of a file arrived over longer than a batch
-        self._newest_s = newest_s
+        stamp_s = None if newest_s is None else newest_s - self.offset_s  # the offset itself may have changed
+        if first is not None and stamp_s is not None and self._newest_s is not None and self._started_s is not None:
+            first = min(first, last - (stamp_s - self._newest_s))  # rows of a file arrived over longer than a batch
+        self._newest_s = stamp_s
         self._count(stats, first, last, capped)
         self.rising = before is not None and (self.rows_per_s or 0.0) > (1 + _CHANGE) * before
-        if (
-            not capped
-            and behind_s > _SLACK_S
-            and before is not None
-            and self.rows_per_s is not None
-            and before > self.rows_per_s
-        ):
-            # The last rows are missing: the source has paused, or it has left them behind for the first time.
+        if not capped and behind_s > _MISSING_S and before is not None and self.rows_per_s is not None:
+            # The last rows are missing: they lie in a file that has not landed, the source has paused, or left them.
             fullest = stats.seen / max(last - behind_s - (first or last), 1e-3)
             self.rows_per_s = max(self.rows_per_s, min(before, fullest))
         self.row_cap = max(stats.seen, self._seen if passed_over else 0) if capped else None

@@ -32,9 +32,9 @@ def why_shed(outlook: Outlook, ahead: Ahead, keep: float) -> str:
 def about_the_clock(arrivals: Arrivals, bound_s: float) -> str:
     """What is odd about the arrival column, if anything."""
     if arrivals.incredible:
-        return "; the arrival column cannot be one of arrivals and is ignored"
+        return "the arrival column cannot be one of arrivals and is ignored"
     offset_s = arrivals.offset_s
     if abs(offset_s) <= bound_s / 2:
         return ""
     side = "behind" if offset_s > 0 else "ahead of"
-    return f"; the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"
+    return f"the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"

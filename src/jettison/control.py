@@ -18,7 +18,7 @@ from jettison.causes import about_the_clock, why_keep_all, why_shed
 from jettison.control_settings import ControlSettings, row_cap
 from jettison.errors import InvalidSetting, explain
 from jettison.load_model import Costs, LoadModel
-from jettison.outlook import Ahead, Outlook
+from jettison.outlook import HELPS, Ahead, Outlook
 from jettison.startup import COLDEST, StartUp
 from jettison.stats import Budget, Stats
 
@@ -32,9 +32,33 @@ _FALLING = 0.3  # how far costs may be from final as long as no batch was in tim
 _LONGEST, _LONGEST_S = 4.0, 25.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
+_LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time to see whether it is only a slow one
 _SOON, _TICK_S = 0.6, 0.15  # a cut waits for this part of the running batch's expected length, less what a plan takes
-_GAP_S, _GAPS = 0.3, 32  # a batch that starts later than this found the source empty; for how many that is remembered
+_WAITS_S = 0.2  # without a batch, after which the engine waits for rows or its trigger; less passes between any two
 _STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
+
+
+class _Next(NamedTuple):
+    """The next batch that has not started.
+
+    Parameters
+    ----------
+    ahead, rate
+        The batch, and the arrival rate to expect.
+    in_doubt, rate_in_doubt
+        The same, should a batch that runs too long be a slow one, and not one of more rows.
+    running_share
+        Share that the batch before it runs under.
+    early
+        Whether that one is far from its end.
+    """
+
+    ahead: Ahead
+    rate: float
+    in_doubt: Ahead
+    rate_in_doubt: float
+    running_share: float
+    early: bool
 
 
 class _Source(NamedTuple):
@@ -66,6 +90,8 @@ class Controller:
 
     def __init__(self, settings: ControlSettings) -> None:
         self.settings = settings
+        self.dry_run = False
+        """Whether plans are only made, and every row is kept all the same."""
         self._model = LoadModel()
         self._arrivals = Arrivals(settings.row_cap)
         self._plans = PlanHistory()
@@ -75,7 +101,8 @@ class Controller:
         self._batches_shed = 0
         self._start = StartUp()
         self._last: tuple[float, float] | None = None
-        self._gaps: list[float] = []
+        self._free_s, self._free_since_s = -math.inf, math.inf
+        self._protected = 0.0
         self._waiting: float | None = None
         self._ticking = False
         self._predicted_latency_s: float | None = None
@@ -100,6 +127,18 @@ class Controller:
         """What is known of arrivals."""
         return self._arrivals
 
+    def latency_s(self, stats: Stats) -> float | None:
+        """Latency of the row of a batch that waited longest, by the engine's clock; `None` where that was not observed."""
+        if stats.worst_latency_s is None or self._arrivals.incredible:
+            return None
+        # Slow delivery is part of a row's latency; what is beyond it is another clock.
+        return stats.worst_latency_s - (self._arrivals.offset_s - self._outlook(None).delivery_s)
+
+    @property
+    def said_of_arrivals(self) -> str:
+        """What is odd about the arrival column, in words; empty where nothing is."""
+        return about_the_clock(self._arrivals, self.settings.latency_bound_s)
+
     @property
     def predicted_latency_s(self) -> float | None:
         """Latency foreseen for the oldest row of the batch that will run under the last budget."""
@@ -113,7 +152,8 @@ class Controller:
         """
         self._model.expect_warm_up()
         self._arrivals.begin()
-        self._start, self._last, self._gaps, self._waiting = StartUp(), None, [], None
+        self._start, self._last, self._waiting = StartUp(), None, None
+        self._free_s, self._free_since_s = -math.inf, math.inf
         keep = self._budget.keep_fraction
         late = min(keep, self.settings.late_keep_fraction) if self._shedding else keep
         cause = "start: no batch has been measured yet"
@@ -130,29 +170,24 @@ class Controller:
         """Budget while nothing arrives: keep everything."""
         self._arrivals.idle(now_s)
         self._end_shedding()
-        if self._last is not None:
-            self._gaps = [*self._gaps[1 - _GAPS :], now_s - self._last[1]]
         self._last, self._predicted_latency_s, self._waiting = None, None, None
         self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), "no rows arrive: keep all")
         return self._budget
 
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
-        waited_since_s = None
-        if self._last is not None:
-            waited_since_s = self._arrivals.served_until_s
-            due_s = max(self._last[1], self._last[0] + self.settings.trigger_interval_s)
-            self._gaps = [*self._gaps[1 - _GAPS :], stats.started_s - due_s]
+        waited_since_s = None if self._last is None else self._arrivals.served_until_s
         falling = (self._slowness(stats.started_s, stats.committed_s) - 1) / (COLDEST - 1)
         falling = falling if self._start.over else max(falling, _FALLING)
         self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
         self._arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
         self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
+        self._protected = stats.protected_share
         in_time = waited_since_s is not None and self._model.ready
         limit_s = self._outlook(self._costs()).limit_s
         self._start.observe(stats, in_time and stats.committed_s - (waited_since_s or 0.0) <= limit_s)
-        if self._shedding and (stats.kept < stats.seen or self._budget.keep_fraction >= 1.0):
+        if self._shedding and (self._ran_shed(stats) or self._budget.keep_fraction >= 1.0):
             self._batches_shed += 1
         self._decide(stats.committed_s, reported=True)
         if stats.plan_version is None and stats.seen > 0 and self._shedding:
@@ -160,15 +195,22 @@ class Controller:
             self._budget = replace(self._budget, cause=cause)
         return self._budget
 
-    def forecast(self, now_s: float) -> Budget:
-        """Budget for the next batch that has not started, when nothing new was reported since `step`."""
+    def forecast(self, now_s: float, *, running: bool = True) -> Budget:
+        """Budget for the next batch that has not started, when nothing new was reported since `step`.
+
+        `running` is false while the engine waits for rows or for its trigger.
+        """
         self._ticking = True
-        if self._last is not None:
+        self._free_since_s = math.inf if running else min(self._free_since_s, now_s)
+        waits = now_s - self._free_since_s >= _WAITS_S
+        if waits:
+            self._free_s = now_s
+        if self._last is not None and not (waits and self.settings.trigger_interval_s == 0):
             self._decide(now_s, reported=False)
         return self._budget
 
     def to_dict(self) -> dict[str, Any]:
-        """All state, fit for JSON; `from_dict` restores a controller that answers alike."""
+        """What outlives the process, fit for JSON; `from_dict` restores it."""
         return {
             "model": self._model.to_dict(),
             "arrivals": self._arrivals.to_dict(),
@@ -177,16 +219,12 @@ class Controller:
             "shedding": self._shedding,
             "provisional": self._provisional,
             "batches_shed": self._batches_shed,
-            "start": self._start.to_dict(),
-            "last": None if self._last is None else list(self._last),
-            "gaps": list(self._gaps),
-            "waiting": self._waiting,
             "predicted_latency_s": self._predicted_latency_s,
         }
 
     @classmethod
-    def from_dict(cls, settings: ControlSettings, document: Mapping[str, Any]) -> Controller:
-        """Restore what `to_dict` gave, under settings that may have changed meanwhile."""
+    def from_dict(cls, settings: ControlSettings, document: Mapping[str, Any], *, dry_run: bool = False) -> Controller:
+        """Restore what `to_dict` gave, under settings that may have changed meanwhile; go on with `initial`."""
         controller = cls(settings)
         try:
             controller._model = LoadModel.from_dict(document["model"])
@@ -200,12 +238,6 @@ class Controller:
             controller._shedding = bool(document["shedding"])
             controller._provisional = bool(document["provisional"])
             controller._batches_shed = int(finite(document["batches_shed"], 0))
-            controller._start = StartUp.from_dict(document["start"])
-            if document["last"] is not None:
-                started_s, committed_s = document["last"]
-                controller._last = finite(started_s), finite(committed_s)
-            controller._gaps = [finite(gap_s) for gap_s in document["gaps"]]
-            controller._waiting = optional(document["waiting"], 0.0)
             controller._predicted_latency_s = optional(document["predicted_latency_s"])
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             hint = "start with a new Controller; it learns the load again within a few batches"
@@ -222,20 +254,23 @@ class Controller:
     def _outlook(self, costs: Costs | None, rate: float | None = None) -> Outlook:
         rate = (self._arrivals.rows_per_s or 0.0) if rate is None else rate
         cap, offset_s = self._arrivals.cap_for_next(), self._arrivals.offset_s
-        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise)
+        least = max(self.settings.min_keep_fraction, self._protected)
+        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise, least)
 
     def _decide(self, now_s: float, *, reported: bool) -> None:
         costs, rate = self._costs(), self._arrivals.rows_per_s
         if costs is None or rate is None:
             self._decide_by_time(now_s)
             return
-        ahead, rate, running_share, early = self._look_ahead(now_s, costs, rate)
-        outlook = self._outlook(costs, rate)
-        # In doubt what rows cost, they are kept: batches that grow will tell. One that runs far too long has told.
-        doubt = outlook
-        if self._model.ready and rate == self._arrivals.rows_per_s:
-            doubt = replace(outlook, costs=self._model.costs_in_doubt(ahead.rows))
-        shed = outlook.must_shed(ahead) and doubt.must_shed(ahead)
+        coming = self._look_ahead(now_s, costs, rate)
+        ahead = coming.ahead
+        outlook = self._outlook(costs, coming.rate)
+        # In doubt what rows cost, how many come and what dropping saves, they are kept: the next batches will tell.
+        doubt, helps = outlook, True
+        if self._model.ready and (self._start.over or coming.rate == coming.rate_in_doubt):
+            doubt = self._outlook(self._model.costs_in_doubt(coming.in_doubt.rows), coming.rate_in_doubt)
+            helps = self._model.saving_in_doubt(coming.in_doubt.rows, outlook.least_keep_fraction) >= HELPS
+        shed = helps and outlook.must_shed(ahead) and doubt.must_shed(coming.in_doubt)
         if shed and not self._start.over and self._catches_up(outlook, ahead, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
             self._end_shedding()
@@ -246,44 +281,53 @@ class Controller:
         elif self._shedding and reported:
             lasted = self._provisional or self._batches_shed >= self.settings.min_shed_batches
             self._provisional = False
-            if not shed and lasted and outlook.may_leave:
+            if not shed and lasted and (outlook.may_leave or not helps):
                 self._end_shedding()
         present = self._budget
         if self._shedding:
-            self._shed(outlook, ahead, running_share)
+            self._shed(outlook, ahead, coming.running_share)
         else:
             self._keep_all(outlook, ahead)
-        if early and self._ticking and self._arrivals.rising and present.keep_fraction >= 1.0:
+        if coming.early and self._ticking and self._arrivals.rising and present.keep_fraction >= 1.0:
             # There is time to look again: should the batch that runs end soon, then less has come than is feared.
             self._budget = present
 
-    def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> tuple[Ahead, float, float, bool]:
-        """The next batch that has not started.
-
-        With it go the rate to expect, the share that the batch before it runs under, and whether that one is far from
-        its end.
-        """
+    def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> _Next:
         assert self._last is not None
         interval_s = self.settings.trigger_interval_s
-        start_s = max(self._last[1], self._last[0] + interval_s)
-        source = _Source(self._arrivals.served_until_s, self._last[0], self._waiting)
+        start_s = self._starts_at(now_s)
+        served_s = self._arrivals.served_until_s
+        if interval_s == 0 and self._free_s >= start_s:
+            served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
+        source = _Source(served_s, self._last[0], self._waiting)
+        known = rate
         ahead, source = self._batch_at(start_s, source, rate)
         if now_s < start_s:
-            return ahead, rate, self._budget.keep_fraction, False
+            return _Next(ahead, rate, ahead, known, self._budget.keep_fraction, False)
         budget = self._in_force(start_s)
         expected_s = ahead.duration_s(costs, budget.keep_fraction, budget.late_keep_fraction)
         elapsed_s = now_s - start_s
         early = elapsed_s < _SOON * expected_s - _TICK_S
-        if max(self._gaps, default=0.0) > _GAP_S:
-            elapsed_s = 0.0  # the source is empty now and then: past its time a batch has rather ended than grown
         rising = self._arrivals.rising
         if elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             fixed_s = min(costs.fixed_s, expected_s / 2)
             more = (elapsed_s - fixed_s) / (expected_s - fixed_s)
             rate *= more if rising else math.sqrt(more)
+            if elapsed_s > _LAST_CALL * self.settings.latency_bound_s:
+                known = rate
         start_s += max(expected_s, 1.05 * elapsed_s, interval_s)
-        return self._batch_at(start_s, source, rate)[0], rate, budget.keep_fraction, early
+        following, in_doubt = (self._batch_at(start_s, source, each)[0] for each in (rate, known))
+        return _Next(following, rate, in_doubt, known, budget.keep_fraction, early)
+
+    def _starts_at(self, now_s: float) -> float:
+        """When the batch after the last one reported has started, or will."""
+        assert self._last is not None
+        started_s, committed_s = self._last
+        interval_s = self.settings.trigger_interval_s
+        if interval_s == 0 or self._free_s <= committed_s:
+            return max(committed_s, started_s + interval_s, self._free_s)
+        return started_s + interval_s * math.ceil((self._free_s - started_s) / interval_s)
 
     def _batch_at(self, start_s: float, source: _Source, rate: float) -> tuple[Ahead, _Source]:
         """The batch triggered at `start_s`, and the source behind it."""
@@ -314,7 +358,8 @@ class Controller:
         if ahead.duration_s(costs, 1.0, 1.0) / slowness > max(_LONGEST * self.settings.latency_bound_s, _LONGEST_S):
             return False
         load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
-        elapsed_s, waited_s = now_s - committed_s - costs.fixed_s, committed_s - self._arrivals.served_until_s
+        elapsed_s = now_s - self._starts_at(now_s) - costs.fixed_s
+        waited_s = committed_s - self._arrivals.served_until_s
         running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
         if self._in_force(committed_s).keep_fraction >= 1.0 and running > _CATCH_UP_RUNNING:
             return False
@@ -326,13 +371,19 @@ class Controller:
         return math.sqrt(slowness) if self._arrivals.rising else slowness
 
     def _in_force(self, start_s: float) -> Budget:
-        return self._plans.at(start_s) or self._budget
+        budget = self._plans.at(start_s) or self._budget
+        return replace(budget, keep_fraction=1.0, late_keep_fraction=1.0) if self.dry_run else budget
+
+    def _ran_shed(self, stats: Stats) -> bool:
+        """Whether the batch ran under a plan that drops rows, or would drop them if this were no dry run."""
+        budget = self._plans.at(stats.started_s)
+        return stats.kept < stats.seen or (self.dry_run and budget is not None and budget.keep_fraction < 1.0)
 
     def _decide_by_time(self, now_s: float) -> None:
         """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""
         assert self._last is not None
         started_s, committed_s = self._last
-        elapsed_s, first_s = now_s - committed_s, committed_s - started_s
+        elapsed_s, first_s = now_s - self._starts_at(now_s), committed_s - started_s
         if elapsed_s <= first_s * self._slowness(committed_s, max(now_s, committed_s)):
             return
         # One "row" a second arrives, and costs what the second batch has shown by now.
@@ -360,7 +411,7 @@ class Controller:
 
     def _keep_all(self, outlook: Outlook, ahead: Ahead) -> None:
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, 1.0, 1.0)
-        cause = why_keep_all(outlook) + about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        cause = "; ".join(filter(None, (why_keep_all(outlook), self.said_of_arrivals)))
         self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), cause)
 
     def _shed(self, outlook: Outlook, ahead: Ahead, running_share: float) -> None:
@@ -373,7 +424,7 @@ class Controller:
         if abs(late - present) <= self.settings.dead_band * present and present <= keep:
             late = present
         self._predicted_latency_s = ahead.wait_s + ahead.duration_s(outlook.costs, keep, late)
-        cause = why_shed(outlook, ahead, keep) + about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        cause = "; ".join(filter(None, (why_shed(outlook, ahead, keep), self.said_of_arrivals)))
         self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
 
     def _steadied(self, outlook: Outlook, ahead: Ahead, keep: float) -> float:

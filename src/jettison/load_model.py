@@ -19,7 +19,7 @@ _ROWS, _SEEN = (
     grid.ravel() for grid in np.meshgrid(10 ** np.arange(0.0, 8.1, 1 / 3), [0.02, 0.05, 0.1, 0.2, 0.4, 0.7])
 )
 _USUAL_SEEN, _SEEN_SPREAD = math.log(0.1), 0.7
-_USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 0.8
+_USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 1.6
 _EVEN = 0.5  # Jeffreys' prior of the fixed share of the work: no belief wins because many shapes amount to it
 _MEMORY, _LEAST_EVIDENCE = 0.97, -20.0  # what is left of old evidence after a batch that tells something new; its limit
 _TAIL = 4.0  # degrees of freedom of Student's t: one odd batch does not decide between shapes
@@ -214,6 +214,14 @@ class LoadModel:
         row_s = math.exp(self._levels[one])
         fixed_s = self._overhead_s + row_s * float(_ROWS[one])
         return Costs(fixed_s, row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one]))
+
+    def saving_in_doubt(self, rows: float, least_keep_fraction: float) -> float:
+        """Share of the length of a batch of `rows` that dropping saves at least, unless that is unlikely."""
+        row_s = np.exp(self._levels)
+        saved_s = row_s * (1 - _SEEN) * (1 - least_keep_fraction) * rows
+        saved = saved_s / (self._overhead_s + row_s * (_ROWS + rows))
+        order = np.argsort(saved)
+        return float(saved[order[int(np.searchsorted(np.cumsum(self._weights[order]), _DOUBT))]])
 
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON."""

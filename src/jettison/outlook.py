@@ -10,8 +10,9 @@ from jettison.load_model import Costs
 
 WORTH = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
+HELPS = 0.1
+"""Of a batch's length, what dropping must be able to save at least."""
 _ENTER = 0.9  # of the bound: a latency foreseen past this is taken for one that breaks it
-_HELPS = 0.1  # of a batch's length, what dropping must be able to save at least
 _USUAL_NOISE = 0.15  # scatter that the headroom is meant for; what is beyond it needs more of the bound
 _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are offered late
 _DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
@@ -52,6 +53,8 @@ class Outlook:
         Age of a batch's newest rows that shedding cannot change.
     noise
         Relative scatter of batches' lengths.
+    least_keep_fraction
+        Share that must be processed at least: what the settings ask for, or rows that are protected.
     """
 
     settings: ControlSettings
@@ -60,11 +63,12 @@ class Outlook:
     cap: float = math.inf
     offset_s: float = 0.0
     noise: float = 0.0
+    least_keep_fraction: float = 0.0
 
     @property
     def least_latency_s(self) -> float:
         """Latency that the least share allowed settles at; infinite when merely seeing the rows takes too long."""
-        return self._settles_s(self.settings.min_keep_fraction)
+        return self._settles_s(self.least_keep_fraction)
 
     @property
     def settles_s(self) -> float:
@@ -93,8 +97,12 @@ class Outlook:
     @property
     def bound_s(self) -> float:
         """What is left of the latency bound behind the source."""
-        bound_s = self.settings.latency_bound_s
-        return bound_s - min(max(self.offset_s, 0.0), _DELIVERY * bound_s)
+        return self.settings.latency_bound_s - self.delivery_s
+
+    @property
+    def delivery_s(self) -> float:
+        """What slow delivery takes of the latency bound; what is beyond it is another clock."""
+        return min(max(self.offset_s, 0.0), _DELIVERY * self.settings.latency_bound_s)
 
     @property
     def limit_s(self) -> float:
@@ -126,8 +134,8 @@ class Outlook:
     def must_shed(self, ahead: Ahead) -> bool:
         """Whether keeping all would break the bound, or leave the batch after it beyond rescue, and dropping helps."""
         all_s = ahead.duration_s(self.costs, 1.0, 1.0)
-        least_s = self.costs.predict(ahead.rows, self.settings.min_keep_fraction * ahead.rows)
-        if all_s - least_s < _HELPS * all_s:
+        least_s = self.costs.predict(ahead.rows, self.least_keep_fraction * ahead.rows)
+        if all_s - least_s < HELPS * all_s:
             return False
         sustainable, enough_s = self.sustainable, max(_ENTER * self.bound_s, self.goal_s)
         if sustainable >= _LEAVE_AT or self.settles_s <= enough_s:
@@ -161,7 +169,7 @@ class Outlook:
         keep = (room - self.settings.late_keep_fraction * ahead.late) / ahead.fresh if ahead.fresh > 0 else 1.0
         # One odd batch must not throw the share far from what can be sustained: with a lag that rings for long.
         keep = min(max(keep, self.sustainable * _LOWEST), self.sustainable * _HIGHEST)
-        keep = min(max(keep, self.settings.min_keep_fraction), 1.0)
+        keep = min(max(keep, self.least_keep_fraction), 1.0)
         late = (room - keep * ahead.fresh) / ahead.late if ahead.late > 0 else 0.0
         late = max(late, self.settings.late_keep_fraction)
         return keep, min(late, keep)

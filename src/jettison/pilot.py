@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jettison import restart
@@ -118,7 +119,8 @@ class Pilot:
         found = restart.found(publisher, ledger, folder, settings, self.fault)
         self._board = PlanBoard(publisher, found.schedule)
         self._touched = TouchedTimes(found.schedule.doubtful_until_us)
-        self.controller = Controller(settings) if found.controller is None else found.controller
+        self.controller = found.controller or Controller(settings)
+        self.controller.dry_run = dry_run
         # The restored keep fraction stands, and late rows are thinned: a backlog has grown in the meantime.
         plan = self._proposed(found.last_plan, self._nothing_seen(0.0), self.controller.initial())
         cause = plan.cause if found.controller is None else _RESTORED + plan.cause
@@ -127,6 +129,8 @@ class Pilot:
         self._dependent = False
         self.aside: Callable[[BatchReport], None] = lambda _: None
         """Called with each report, off the fast path: it may block."""
+        self.batch_runs: Callable[[], bool] = lambda: True
+        """Whether a batch runs right now, or the query waits for rows or for its trigger."""
         self._on_record = self.plan
         self._last_version = self.plan.version - 1
 
@@ -149,10 +153,10 @@ class Pilot:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(self._board.renew)
             stats = self._expected(report)
-            self.tally.batch(report, self._latency_s(stats))
             self._board.batch_done(report.started_s)
             self._attempt(lambda: self._look_for_whole_answers(report))
             self._attempt(lambda: self._step(stats, report))
+            self.tally.batch(report, self._latency_s(stats))
             self._last_stats = stats
             self._previous_start_s = stats.started_s
             self._unrecorded.add(report.batch_id)
@@ -250,14 +254,14 @@ class Pilot:
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
         while not self._stopped.wait(_TICK_S):
+            running = self.batch_runs()
             with self._lock:
                 if self._last_stats is not None:
-                    self._attempt(self._tick)
+                    self._attempt(partial(self._tick, self._last_stats, running=running))
 
-    def _tick(self) -> None:
-        assert self._last_stats is not None
+    def _tick(self, stats: Stats, *, running: bool) -> None:
         now_s = time.time()
-        self._adopt(self.controller.forecast(now_s), self._last_stats, now_s)
+        self._adopt(self.controller.forecast(now_s, running=running), stats, now_s)
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
@@ -266,6 +270,7 @@ class Pilot:
         except Exception as error:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
+            self.controller.dry_run = self._dry_run
             everything = self._on_record.released(self._last_version + 1, redacted(f"controller failed: {error}"))
             try:
                 self._put_in_force(everything, time.time())
@@ -329,8 +334,12 @@ class Pilot:
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
-        if stats.worst_latency_s is not None or not stats.seen:
-            return stats.worst_latency_s
+        said = self.controller.said_of_arrivals
+        if said and "arrival" not in self.faults:
+            self.fault("arrival", said)
+        observed_s = self.controller.latency_s(stats)
+        if observed_s is not None or not stats.seen:
+            return observed_s
         waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
         return stats.committed_s - waited_since
 

@@ -117,6 +117,12 @@ class Stats:
         return sum(point.kept for point in self.points.values())
 
     @property
+    def protected_share(self) -> float:
+        """Share of the rows seen that no plan may drop."""
+        protected = sum(point.seen * point.protected_share for point in self.points.values())
+        return protected / self.seen if self.seen else 0.0
+
+    @property
     def worst_latency_s(self) -> float | None:
         """Latency of the row that waited longest, where arrivals are observed."""
         return None if self.oldest_arrival_s is None else self.committed_s - self.oldest_arrival_s

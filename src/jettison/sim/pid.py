@@ -80,7 +80,7 @@ class PIDShedder:
     def planned(self, version: int, from_s: float) -> None:
         """Of no use to the estimator."""
 
-    def forecast(self, now_s: float) -> RateLimit:
+    def forecast(self, now_s: float, *, running: bool = True) -> RateLimit:
         """The estimator changes its rate only with a batch."""
         return self._limit
 

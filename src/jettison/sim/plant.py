@@ -16,8 +16,8 @@ from typing import Protocol
 
 from jettison.stats import Budget, PointStats, Stats
 
-IDLE_AFTER_S = 5.0
-"""Silence of the source after which the engine reports that it is idle."""
+IDLE_AFTER_S = 10.0
+"""Silence of the source after which the engine reports, at its next trigger, that it is idle; as Spark does."""
 
 _LEAD_S = 0.1  # from the making of a plan to the time from which it counts
 _RECENT_S = 1.0
@@ -40,8 +40,8 @@ class Regulator(Protocol):
     def step(self, stats: Stats) -> Budget | RateLimit:
         """Setting after a batch."""
 
-    def forecast(self, now_s: float) -> Budget | RateLimit:
-        """Setting while a batch runs."""
+    def forecast(self, now_s: float, *, running: bool = True) -> Budget | RateLimit:
+        """Setting while a batch runs, or while the engine waits for one."""
 
     def planned(self, version: int, from_s: float) -> None:
         """The last setting is plan `version` and counts from `from_s`."""
@@ -92,6 +92,10 @@ class PlantSettings:
         Share of the rows whose stamp is 0, that is 1970.
     cost_factor
         By what all costs are multiplied at a time.
+    protected_share
+        Share of the rows that is never dropped.
+    dry_run
+        Whether plans are made, and every row is kept all the same.
     seed
         Of the noise.
     """
@@ -120,6 +124,8 @@ class PlantSettings:
     stamp: Callable[[float], float] = field(default=lambda arrival_s: arrival_s)
     wild_share: float = 0.0
     cost_factor: Callable[[float], float] = field(default=lambda _now_s: 1.0)
+    protected_share: float = 0.0
+    dry_run: bool = False
     seed: int = 0
 
     def capacity_rows_per_s(self, duration_s: float) -> float:
@@ -246,6 +252,8 @@ class Plant:
             wild = _shares(setting, [(0.0, 1.0)], start_s, wait_s)[0]
             shares = [share + known.wild_share * (wild - share) for share in shares]
             stamped.append((0.0, known.wild_share * sum(rows for _, rows in taken)))
+        least = 1.0 if known.dry_run else known.protected_share
+        shares = [max(share, least) for share in shares]
         ages = tuple((arrival, rows * share) for (arrival, rows), share in zip(taken, shares, strict=True))
         seen, kept = sum(rows for _, rows in taken), sum(rows for _, rows in ages)
         overhead_s, work_s = self._durations(start_s, seen, kept)
@@ -254,7 +262,7 @@ class Plant:
             batch_id=self._batches,
             started_s=start_s,
             duration_s=overhead_s + work_s,
-            points={"rows": PointStats(round(seen), round(kept))},
+            points={"rows": PointStats(round(seen), round(kept), known.protected_share)},
             plan_version=version,
             oldest_arrival_s=oldest_s,
             newest_arrival_s=newest_s,
@@ -298,7 +306,7 @@ class _Channel:
         regulator.planned(version, now_s)
         self._reports: deque[Stats] = deque()
         self._next_tick_s = now_s + known.tick_s
-        self._free_s = now_s
+        self._started_s = self._free_s = now_s
         self._idle = False
         self.reported = 0
 
@@ -308,7 +316,7 @@ class _Channel:
 
     def committed(self, stats: Stats) -> None:
         self._reports.append(stats)
-        self._free_s = stats.committed_s
+        self._started_s, self._free_s = stats.started_s, stats.committed_s
         self._idle = False
         self.reported += 1
 
@@ -316,7 +324,7 @@ class _Channel:
         """Let reports, ticks and silence have their effect, up to the start of the next batch."""
         while True:
             report_s = self._reports[0].committed_s + self._known.report_delay_s if self._reports else math.inf
-            idle_s = math.inf if self._idle or not self.reported else self._free_s + IDLE_AFTER_S
+            idle_s = math.inf if self._idle or not self.reported else self._idle_s()
             now_s = min(report_s, self._next_tick_s, idle_s)
             if now_s >= until_s:
                 return
@@ -327,7 +335,13 @@ class _Channel:
                 self._send(self._regulator.idle(now_s), now_s)
             else:
                 self._next_tick_s += self._known.tick_s
-                self._send(self._regulator.forecast(now_s), now_s)
+                self._send(self._regulator.forecast(now_s, running=now_s < self._free_s), now_s)
+
+    def _idle_s(self) -> float:
+        silent_s, interval_s = self._free_s + IDLE_AFTER_S, self._known.trigger_interval_s
+        if interval_s == 0:
+            return silent_s
+        return self._started_s + interval_s * math.ceil((silent_s - self._started_s) / interval_s)
 
     def in_force(self, start_s: float) -> tuple[int, Budget | RateLimit]:
         _, version, setting = next(plan for plan in reversed(self._plans) if plan[0] <= start_s)

@@ -190,6 +190,16 @@ class Run:
         self.pilot.fault("owner", f"{reason}; this query is no longer controlled")
         self.close(reason)
 
+    def batch_runs(self) -> bool:
+        """Whether a batch runs right now; true where that cannot be told."""
+        if self._query is None:
+            return True
+        try:
+            status = self._query.status
+            return bool(status["isTriggerActive"] and status["isDataAvailable"])
+        except Exception:  # the JVM may be gone
+            return True
+
     def look_for_dependent_rows(self, report: BatchReport) -> None:
         """Have answers say so if rows are multiplied between a guard and them; called off the fast path."""
         query = self._query

@@ -338,7 +338,7 @@ class Shedder:
         )
         points = tuple(self._points.values())
         run = Run(spark, self.checkpoint, pilot, points, self._functions, self._owner, self._channel)
-        pilot.aside = run.look_for_dependent_rows
+        pilot.aside, pilot.batch_runs = run.look_for_dependent_rows, run.batch_runs
         return run
 
     def _disowned(self, reason: str) -> None:
