@@ -304,6 +304,8 @@ def test_a_load_that_fits_is_kept(plant: PlantSettings, share: float, bound_s: f
     per_row_s = plant.per_seen_row_s + plant.per_kept_row_s
     # The rate at which batches that keep everything settle at `share` of the bound.
     length_s = share * bound_s / 2
+    if plant.lump_s > bound_s / 8:
+        return  # files so large make batches of twice the usual rows
     # At more than 0.8 a cold process takes minutes to catch up, and is not waited for.
     if length_s <= 1.05 * plant.fixed_s or 1 - plant.fixed_s / length_s > 0.8:
         return

@@ -19,7 +19,7 @@ _ROWS, _SEEN = (
     grid.ravel() for grid in np.meshgrid(10 ** np.arange(0.0, 8.1, 1 / 3), [0.02, 0.05, 0.1, 0.2, 0.4, 0.7])
 )
 _USUAL_SEEN, _SEEN_SPREAD = math.log(0.1), 0.7
-_USUAL_FIXED_S, _FIXED_SPREAD = math.log(0.25), 1.6
+_USUAL_FIXED_S, _FIXED_SPREAD, _DOUBTFUL_SPREAD = math.log(0.25), 0.8, 1.6
 _EVEN = 0.5  # Jeffreys' prior of the fixed share of the work: no belief wins because many shapes amount to it
 _MEMORY, _LEAST_EVIDENCE = 0.97, -20.0  # what is left of old evidence after a batch that tells something new; its limit
 _TAIL = 4.0  # degrees of freedom of Student's t: one odd batch does not decide between shapes
@@ -70,7 +70,7 @@ class LoadModel:
     shapes are weighed by how well their level foretold each batch, with tails as heavy as those of Student's t, and costs
     are the mean over shapes. Every shape stays in the bank and old evidence fades: no wrong belief is final. What alike
     batches cannot tell apart, weak expectations decide: a quarter of a second of fixed work, and seeing as a tenth of the
-    cost of a row.
+    cost of a row. Where it is asked what is not unlikely (`..._in_doubt`), the first of them is weaker still.
 
     Examples
     --------
@@ -86,6 +86,7 @@ class LoadModel:
         self._evidence: Vector = np.zeros(len(_ROWS))
         self._last_surprise: Vector = np.zeros(len(_ROWS))
         self._weights: Vector = np.ones(len(_ROWS)) / len(_ROWS)
+        self._doubtful_weights = self._weights
         self._variance = math.inf
         self._noise = _NOISE
         self._batches_raised = _UNDO + 1
@@ -193,13 +194,12 @@ class LoadModel:
     def _weigh(self) -> None:
         """Costs as the mean over shapes."""
         fixed_s = np.exp(self._levels) * _ROWS
-        usual = ((np.log(fixed_s) - _USUAL_FIXED_S) / _FIXED_SPREAD) ** 2
-        usual += ((np.log(_SEEN) - _USUAL_SEEN) / _SEEN_SPREAD) ** 2
+        odd = (np.log(fixed_s) - _USUAL_FIXED_S) ** 2
         fixed_share = _ROWS / (_ROWS + max(self._rows, 1.0))
-        logarithm = self._evidence - usual / 2 + _EVEN * np.log(fixed_share * (1 - fixed_share))
-        weight = np.exp(logarithm - logarithm.max())
-        weight /= weight.sum()
-        self._weights = weight
+        told = self._evidence + _EVEN * np.log(fixed_share * (1 - fixed_share))
+        told -= ((np.log(_SEEN) - _USUAL_SEEN) / _SEEN_SPREAD) ** 2 / 2
+        self._weights = weight = _normalized(told - odd / _FIXED_SPREAD**2 / 2)
+        self._doubtful_weights = _normalized(told - odd / _DOUBTFUL_SPREAD**2 / 2)
         per_row_s = weight * np.exp(self._levels)
         self.costs = Costs(
             self._overhead_s + float(weight @ fixed_s),
@@ -210,7 +210,7 @@ class LoadModel:
     def costs_in_doubt(self, rows: float) -> Costs:
         """The costs under which a batch that keeps all of `rows` takes as little time as is not unlikely."""
         order = np.argsort(np.exp(self._levels) * (_ROWS + rows))
-        one = order[int(np.searchsorted(np.cumsum(self._weights[order]), _DOUBT))]
+        one = order[int(np.searchsorted(np.cumsum(self._doubtful_weights[order]), _DOUBT))]
         row_s = math.exp(self._levels[one])
         fixed_s = self._overhead_s + row_s * float(_ROWS[one])
         return Costs(fixed_s, row_s * float(_SEEN[one]), row_s * float(1 - _SEEN[one]))
@@ -221,7 +221,7 @@ class LoadModel:
         saved_s = row_s * (1 - _SEEN) * (1 - least_keep_fraction) * rows
         saved = saved_s / (self._overhead_s + row_s * (_ROWS + rows))
         order = np.argsort(saved)
-        return float(saved[order[int(np.searchsorted(np.cumsum(self._weights[order]), _DOUBT))]])
+        return float(saved[order[int(np.searchsorted(np.cumsum(self._doubtful_weights[order]), _DOUBT))]])
 
     def to_dict(self) -> dict[str, Any]:
         """All state, fit for JSON."""
@@ -255,6 +255,11 @@ class LoadModel:
         if model.ready:
             model._weigh()
         return model
+
+
+def _normalized(logarithms: Vector) -> Vector:
+    weights: Vector = np.exp(logarithms - logarithms.max())
+    return weights / weights.sum()
 
 
 def _vector(numbers: Any, low: float, high: float) -> Vector:

@@ -82,7 +82,7 @@ def test_keeping_all_meets_every_bar_on_what_is_dropped(ran: list[Case]) -> None
 
 
 def test_no_case_arrives_for_longer_than_it_may_take() -> None:
-    assert all(trial.case.duration_s <= 75.0 for trial in harm.TRIALS.values())
+    assert all(trial.case.duration_s <= 200.0 for trial in harm.TRIALS.values())
 
 
 def test_one_case_runs_alone(ran: list[Case]) -> None:

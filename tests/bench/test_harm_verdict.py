@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jettison.bench.harm_verdict import dropped_share, kept_of_ideal, latency_s, rows_per_s
+from jettison.bench.harm_verdict import bound_holds_from_s, dropped_share, kept_of_ideal, latency_s, rows_per_s
 
 
 def header(duration_s: float = 10.0) -> dict[str, Any]:
@@ -71,3 +71,11 @@ def test_without_a_row_since_then_latency_has_no_verdict() -> None:
 def test_capacity_comes_from_the_later_batches() -> None:
     batches = [batch(0, 10, (0, 1)), batch(10, 5, (1, 2)), batch(15, 1, (2, 3)), batch(16, 2, (3, 4))]
     assert rows_per_s([header(), *batches]) == pytest.approx(75.0)
+
+
+def test_the_bound_holds_from_when_the_last_rows_that_break_it_arrived() -> None:
+    slow, fast = batch(2, 6, (0, 2)), [batch(at, 1, (at - 1.0, at)) for at in range(9, 21)]
+    records = [header(duration_s=20.0), slow, batch(8, 1, (2, 8), rows=10_000), *fast]
+    assert 3.0 <= bound_holds_from_s(records, 5.0) <= 6.0
+    assert bound_holds_from_s(records, 10.0) == 0.0
+    assert bound_holds_from_s(records, 0.5) == math.inf

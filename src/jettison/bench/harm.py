@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ from jettison.demo.schedule import Phase
 from jettison.errors import InvalidSetting, JettisonError, Unsupported, did_you_mean, explain
 
 SETTLED_S = 20.0
-"""From here on after the start of an overload the bound must hold."""
+"""Within this time after the start of an overload the bound must hold."""
 MINUTE_S = 60.0
 _SATURATED = 1.5
 """Least load under which a capacity is measured."""
@@ -82,12 +83,12 @@ def _nothing(case: Case, records: Sequence[Record], ideal: float) -> list[Result
 
 
 def _overload(case: Case, records: Sequence[Record], ideal: float) -> list[Result]:
-    """The bound holds once settled, and nearly as much is kept as could be."""
-    latency = harm_verdict.latency_s(records, from_s=SETTLED_S)
-    worst = harm_verdict.latency_s(records, from_s=SETTLED_S, quantile=1.0)
-    kept = harm_verdict.kept_of_ideal(records, from_s=SETTLED_S, ideal=ideal)
+    """The bound holds soon, and from then on nearly as much is kept as could be."""
+    holds_s = harm_verdict.bound_holds_from_s(records, case.bound_s or math.inf)
+    worst_s = harm_verdict.latency_s(records, from_s=0.0, quantile=1.0)
+    kept = harm_verdict.kept_of_ideal(records, from_s=holds_s, ideal=ideal)
     return [
-        _result(case, "latency", latency, records, unit="s", at_most=case.bound_s, worst_s=round(worst, 2)),
+        _result(case, "bound holds from", holds_s, records, unit="s", at_most=SETTLED_S, worst_s=round(worst_s, 2)),
         _result(case, "kept of the ideal", kept, records, at_least=0.8, ideal=round(ideal, 3)),
     ]
 
@@ -97,15 +98,15 @@ TRIALS: Mapping[str, Trial] = {
     for trial in (
         _trial("kafka-below", _below, source="kafka", duration_s=70.0),
         _trial("files-below", _below, duration_s=70.0),
-        _trial("kafka-3x", _overload, load=3.0, source="kafka", work="digest"),
-        _trial("kafka-10x", _overload, load=10.0, source="kafka", work="digest"),
-        _trial("files-3x", _overload, load=3.0, work="digest"),
-        _trial("files-10x", _overload, load=10.0, work="digest"),
+        _trial("kafka-3x", _overload, load=3.0, source="kafka", work="digest", duration_s=110.0),
+        _trial("kafka-10x", _overload, load=10.0, source="kafka", work="digest", duration_s=200.0),
+        _trial("files-3x", _overload, load=3.0, work="digest", duration_s=110.0),
+        _trial("files-10x", _overload, load=10.0, work="digest", duration_s=200.0),
         _trial("fixed-cost", _nothing, load=0.0, rows_per_s=100.0, work="slow-sink", bound_s=3.0),
         _trial("clock-2s-behind", _nothing, arrival_behind_s=2.0),
         _trial("clock-1h-behind", _nothing, arrival_behind_s=3600.0),
         _trial("one-row-from-1970", _nothing, wild_one_in=30_000),
-        _trial("costly-rows", _overload, load=3.0, work="function", bound_s=6.0, duration_s=50.0),
+        _trial("costly-rows", _overload, load=3.0, work="function", bound_s=6.0, duration_s=110.0),
     )
 }
 """The cases by name, in the order in which they run."""
@@ -151,6 +152,8 @@ def harm(console: Console, only: str | None = None) -> Iterator[list[Result]]:
                 jars(CONNECTOR)
                 address = stack.enter_context(broker())
             except Unsupported as problem:
+                if only is not None:
+                    raise
                 console.print(f"The cases on Kafka are left out: {problem}", highlight=False)
                 trials = [trial for trial in trials if trial.case.source != "kafka"]
 

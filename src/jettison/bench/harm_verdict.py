@@ -54,6 +54,17 @@ def latency_s(records: Sequence[Record], *, from_s: float, quantile: float = 0.9
     return _weighted_quantile(value[inside], weight[inside], quantile)
 
 
+def bound_holds_from_s(records: Sequence[Record], bound_s: float) -> float:
+    """Whole seconds after the query's start from which the 95 % latency of the rows to come is within the bound for good.
+
+    Infinite where it never is.
+    """
+    last_s = math.ceil(sum(phase["duration_s"] for phase in records[0]["phases"]))
+    broken = [at_s for at_s in range(last_s) if latency_s(records, from_s=at_s) > bound_s]
+    holds_s = broken[-1] + 1 if broken else 0
+    return float(holds_s) if holds_s < last_s else math.inf
+
+
 def rows_per_s(records: Sequence[Record]) -> float:
     """Rows processed a second, at the median over the later half of the batches: the earlier ones warm up."""
     later = records[1 + len(records[1:]) // 2 :]
