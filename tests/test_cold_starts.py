@@ -69,7 +69,9 @@ def told(controller: Controller, batches: list[Stats]) -> Iterator[Seen]:
 
 
 @pytest.mark.parametrize("bound_s", [3.0, 5.0])
-@pytest.mark.parametrize("name", ["files-fares-60k", "kafka-fares-20k", "kafka-fares-60k", "files-slow-sink-100"])
+@pytest.mark.parametrize(
+    "name", ["files-fares-60k", "files-function-1ms-400", "kafka-fares-20k", "kafka-fares-60k", "files-slow-sink-100"]
+)
 def test_a_query_that_keeps_up_once_warm_is_left_alone(name: str, bound_s: float) -> None:
     case, batches = recorded(name)
     seen = list(told(Controller(ControlSettings(bound_s)), batches))

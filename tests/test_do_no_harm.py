@@ -13,17 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.control import Controller, ControlSettings
+from jettison.sim.harm import COLD_FILES, COLD_KAFKA, COSTLY_ROWS
 from jettison.sim.plant import Batch, Plant, PlantSettings, row_latency_s
 from jettison.stats import Stats
 
 MINUTE_S = 60.0
-COLD = {
-    # Fitted to recorded starts of a JSON query on two cores: read from files, and from Kafka.
-    "files": PlantSettings(fixed_s=0.35, overhead_s=0.12, first_batch_s=4.5, cold_factor=2.6, cold_s=14.0),
-    "kafka": PlantSettings(fixed_s=0.35, overhead_s=0.15, first_batch_s=10.0, cold_factor=3.6, cold_s=6.0),
-    "warm process": PlantSettings(),
-}
-COSTLY = {"fixed_s": 0.5, "overhead_s": 0.15, "per_seen_row_s": 1e-5, "per_kept_row_s": 0.9e-3}
+COLD = {"files": COLD_FILES, "kafka": COLD_KAFKA, "warm process": PlantSettings()}
 
 
 def run(plant: PlantSettings, rate: float | Callable[[float], float], until_s: float, bound_s: float, **known: Any):
@@ -48,7 +43,7 @@ def after(trace: list[Batch], at_s: float) -> list[Batch]:
 @pytest.mark.parametrize("work", ["cheap rows", "costly rows"])
 @pytest.mark.parametrize("name", COLD)
 def test_a_cold_start_below_capacity_drops_next_to_nothing(name: str, work: str, load: float, seed: int) -> None:
-    plant = replace(COLD[name], seed=seed, **(COSTLY if work == "costly rows" else {}))
+    plant = replace(COLD[name], seed=seed, **(COSTLY_ROWS if work == "costly rows" else {}))
     bound_s = 6.0 if work == "costly rows" else 5.0
     trace = run(plant, load * plant.capacity_rows_per_s(0.4 * bound_s), 150.0, bound_s)
     assert dropped(before(trace, MINUTE_S)) <= 0.02
@@ -60,7 +55,7 @@ def test_a_cold_start_below_capacity_drops_next_to_nothing(name: str, work: str,
 @pytest.mark.parametrize("load", [3.0, 10.0])
 @pytest.mark.parametrize("work", ["cheap rows", "costly rows"])
 def test_an_overload_from_the_start_is_held_by_a_process_that_is_warm(work: str, load: float, seed: int) -> None:
-    plant = replace(PlantSettings(per_seen_row_s=0.2e-6, seed=seed), **(COSTLY if work == "costly rows" else {}))
+    plant = replace(PlantSettings(per_seen_row_s=0.2e-6, seed=seed), **(COSTLY_ROWS if work == "costly rows" else {}))
     bound_s = 6.0 if work == "costly rows" else 5.0
     rate = load * plant.capacity_rows_per_s(0.4 * bound_s)
     trace = run(plant, rate, 100.0, bound_s)
@@ -86,7 +81,7 @@ def test_where_the_fixed_cost_is_most_of_a_batch_everything_is_kept(fixed_s: flo
 def test_costly_rows_are_told_from_a_fixed_cost(load: float, noise: float, reports_work: bool) -> None:
     """0.9 ms a row and 0.5 s fixed, bound 6 s: 0.1 believed in 17 s of fixed cost and settled at 39 s."""
     for seed in range(4):
-        plant = PlantSettings(**COSTLY, noise=noise, reports_work=reports_work, first_batch_s=4.0, seed=seed)
+        plant = PlantSettings(**COSTLY_ROWS, noise=noise, reports_work=reports_work, first_batch_s=4.0, seed=seed)
         rate = load * plant.capacity_rows_per_s(2.4)
         trace = run(plant, lambda t, r=rate: r * min(1.0, 0.2 + t / 30), 300.0, 6.0)
         late = after(trace, 100.0)

@@ -90,10 +90,10 @@ def test_batches_without_rows_teach_nothing() -> None:
 
 def test_kept_within_inverts_predict() -> None:
     model = trained()
-    kept = model.kept_within(1.4, 200_000)
+    kept = model.costs.kept_within(1.4, 200_000)
     assert model.predict(200_000, kept) == pytest.approx(1.4)
-    assert model.kept_within(0.1, 200_000) < 0
-    capacity = model.capacity_rows_per_s(1.3)
+    assert model.costs.kept_within(0.1, 200_000) < 0
+    capacity = model.costs.capacity_rows_per_s(1.3)
     assert model.predict(capacity * 1.3, capacity * 1.3) == pytest.approx(1.3)
 
 

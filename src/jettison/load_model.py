@@ -153,14 +153,6 @@ class LoadModel:
         """Seconds that a batch with these rows is expected to take."""
         return self.costs.predict(seen, kept)
 
-    def kept_within(self, duration_s: float, seen: float) -> float:
-        """Rows to keep of `seen` for a batch of `duration_s`; negative if merely seeing them takes longer."""
-        return self.costs.kept_within(duration_s, seen)
-
-    def capacity_rows_per_s(self, duration_s: float) -> float:
-        """Highest arrival rate at which batches of `duration_s`, run back to back, keep every row."""
-        return self.costs.capacity_rows_per_s(duration_s)
-
     def _learn(self, seen: int, kept: int, work_s: float, noise: float, drift: float) -> None:
         level = np.log(work_s / (_ROWS + _SEEN * seen + (1 - _SEEN) * kept))
         if not self.ready:

@@ -10,6 +10,7 @@ from typing import Any
 from jettison.bars import Bar
 from jettison.control import Controller, ControlSettings
 from jettison.sim.plant import Batch, Plant, PlantSettings, row_latency_s
+from jettison.sim.scenarios import FRESH_SEEDS
 
 MINUTE_S = 60.0
 
@@ -17,8 +18,8 @@ MINUTE_S = 60.0
 COLD_FILES = PlantSettings(fixed_s=0.35, overhead_s=0.12, first_batch_s=4.5, cold_factor=2.6, cold_s=14.0)
 COLD_KAFKA = PlantSettings(fixed_s=0.35, overhead_s=0.15, first_batch_s=10.0, cold_factor=3.6, cold_s=6.0)
 WARM = PlantSettings()
-_COSTLY: dict[str, Any] = {"fixed_s": 0.5, "overhead_s": 0.15, "per_seen_row_s": 1e-5, "per_kept_row_s": 0.9e-3}
-COSTLY, COLD_COSTLY = replace(WARM, **_COSTLY), replace(COLD_FILES, **_COSTLY)
+COSTLY_ROWS: dict[str, Any] = {"fixed_s": 0.5, "overhead_s": 0.15, "per_seen_row_s": 1e-5, "per_kept_row_s": 0.9e-3}
+COSTLY, COLD_COSTLY = replace(WARM, **COSTLY_ROWS), replace(COLD_FILES, **COSTLY_ROWS)
 SLOW_SINK = PlantSettings(fixed_s=1.25, overhead_s=0.2, per_seen_row_s=1e-5, per_kept_row_s=1e-4, first_batch_s=4.5)
 
 
@@ -217,20 +218,8 @@ CASES: Sequence[Case] = (
     ),
 )
 
-FRESH_SEEDS = range(9000, 9020)
-"""Played no part in the choice of the law and its constants."""
-
 
 def measure(case: Case, seeds: Iterable[int] = FRESH_SEEDS) -> list[tuple[Figure, float]]:
     """The figures of one case, each at its worst seed."""
     runs = [case.run(seed) for seed in seeds]
     return [(figure, figure.worst(case, runs)) for figure in case.figures]
-
-
-def table(measured: Iterable[tuple[Case, Figure, float]]) -> str:
-    """Cases and figures as a Markdown table."""
-    lines = ["| case | figure | worst seed | bar | holds |", "|---|---|---|---|---|"]
-    for case, figure, value in measured:
-        holds = "yes" if figure.bar.met_by(value) else "**no**"
-        lines.append(f"| {case.name} | {figure.name} | {value:.3g} {figure.unit} | {figure.bar} | {holds} |")
-    return "\n".join(lines)

@@ -107,9 +107,9 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("source stops", _stopping, overload_s=(20.0, 50.0)),
     Scenario(
         "start on a backlog",
-        _during(0.0, 80.0, 2.0, 0.5),
+        _during(0.0, 60.0, 2.0, 0.5),
         PlantSettings(row_cap=400_000),
-        overload_s=(50.0, 80.0),  # the backlog has been worked off by then
+        overload_s=(25.0, 60.0),  # the backlog could have been worked off by then
         backlog_rows=5e6,
     ),
     Scenario(
