@@ -18,6 +18,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.bench.harm_case import Case
+from jettison.bench.harm_process import run_cold
+from jettison.bench.harm_verdict import dropped_share
+from jettison.demo.schedule import Phase
 from jettison.spark.network import Network
 from live_stream import Collected, Feed, Live, costly, dropped
 
@@ -152,6 +156,14 @@ def test_costly_rows_are_shed_to_the_bound(spark: SparkSession, tmp_path: Path) 
     assert all(map(dropped, overload[SETTLING_BATCHES:])), live.story()
     assert in_time(overload), live.story()
     assert not faults(live), live.story()
+
+
+def test_a_cold_process_below_capacity_keeps_every_row(tmp_path: Path) -> None:
+    """A process of its own, in which nothing has run before."""
+    case = Case("cold", "files", "fares", (Phase(40.0, 5_000.0),), bound_s=5.0)
+    records = run_cold(case, tmp_path / "records")
+    assert len(records) > 2
+    assert dropped_share(records) == 0.0, [(batch["rows"], batch["kept"], batch["cause"]) for batch in records[1:]]
 
 
 def test_a_large_fixed_cost_drops_nothing(spark: SparkSession, tmp_path: Path) -> None:
