@@ -164,6 +164,15 @@ def test_a_lease_that_ends_while_its_renewal_is_written_has_ended():
     assert share == file.share_kept(time_us) == 1.0
 
 
+def test_leases_that_end_again_and_again_do_not_fill_the_file():
+    """As where one is shorter than it takes to write the next."""
+    file, board = board_of(Schedule.of(drop(1)), ends_s=START_S + 0.01)
+    file.lease_s = 0.01
+    for _ in range(50):
+        board.renew()
+    assert len(file.schedule.entries) <= 3
+
+
 def test_a_lease_that_runs_leaves_the_schedule_alone():
     file, board = board_of(Schedule.of(drop(1)))
     file.now_s += LEASE_S - 0.5

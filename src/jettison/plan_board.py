@@ -108,8 +108,9 @@ class PlanBoard:
         would count too late, and no batch can have them any more once one was reported under the present clock.
         """
         schedule = self.schedule.known_by(until_us) if self._clock_went_back else self.schedule
+        ended = self._valid_until_us < self._from_us(self._lead_s() / 2)  # or does so while the next file is written
         drops = any(entry.plan.leaves_partial_answers for entry in schedule.entries)
-        return schedule.lapsed(self._valid_until_us) if drops and self._valid_until_us < until_us else schedule
+        return schedule.lapsed(self._valid_until_us) if ended and drops else schedule
 
     def _write(self, schedule: Schedule) -> None:
         began_s = self._clock()

@@ -78,7 +78,10 @@ class Schedule:
     def lapsed(self, at_us: int) -> Schedule:
         """The schedule as batches find it whose lease ended then: from there on they keep everything, under version 0."""
         before = tuple(entry for entry in self.entries if entry.from_us < at_us)
-        return replace(self, entries=(*before, Entry(at_us, self.newest.released(0, "the lease had run out"))))
+        released = self.newest.released(0, "the lease had run out")
+        if before and before[-1].plan == released:
+            return replace(self, entries=before)
+        return replace(self, entries=(*before, Entry(at_us, released)))
 
     def known_by(self, time_us: int) -> Schedule:
         """The schedule without the plans that count only later; where all do, the newest one, from then on."""
