@@ -93,7 +93,7 @@ class ProgressListener(StreamingQueryListener):
             return
         self._last_batch = batch
         if batch > expected > 0:  # a run may begin with any batch
-            self._pilot.missed(range(expected, batch), "no event told of it, and Spark has forgotten it")
+            self._pilot.missed(range(expected, batch), "missing among the events, and forgotten by Spark")
         try:
             report = report_of(progress, self._points)
         except Exception as error:  # Spark would only log it
