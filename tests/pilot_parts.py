@@ -68,12 +68,13 @@ class FakePublisher:
     def __init__(self, lease_s=3600.0):
         self.lease_s = lease_s
         self.plans, self.schedules = [], []
+        self.valid_until_us: int | None = None
         self.error: Exception | None = None
         self.refuses = lambda plan: False
         self.before_publish = lambda plan: None
         self._changed = threading.Condition()
 
-    def publish(self, schedule):
+    def publish(self, schedule, valid_until_us=None):
         if self.error is not None:
             raise self.error
         if self.refuses(schedule.newest):
@@ -82,16 +83,17 @@ class FakePublisher:
         with self._changed:
             self.plans.append(schedule.newest)
             self.schedules.append(schedule)
+            self.valid_until_us = valid_until_us
             self._changed.notify_all()
 
     def published(self):
         return self.schedules[-1] if self.schedules else None
 
-    def has_room_beside(self, schedule):
+    def fits(self, schedule):
         return True
 
-    def lease_ended_us(self):
-        return None
+    def lease_ends_us(self):
+        return self.valid_until_us
 
     def wait_for(self, count):
         with self._changed:
@@ -105,13 +107,17 @@ class FilePublisher(FakePublisher):
         super().__init__()
         self.folder, self.size = folder, size
 
-    def publish(self, schedule):
-        self.folder.replace("plan", plan_file.encode(schedule, valid_until_us=10**16, size=self.size))
-        super().publish(schedule)
+    def publish(self, schedule, valid_until_us=10**16):
+        self.folder.replace("plan", plan_file.encode(schedule, valid_until_us=valid_until_us, size=self.size))
+        super().publish(schedule, valid_until_us)
 
     def published(self):
         content = self.folder.read("plan")
         return None if content is None else plan_file.decode(content)
+
+    def lease_ends_us(self):
+        content = self.folder.read("plan")
+        return None if content is None else int(content[plan_file.VALID_UNTIL_US])
 
 
 def report(number=0, rows=10_000, version=1, **changes):

@@ -27,16 +27,16 @@ class Tenth(ConceptDrop):
 class Publisher:
     lease_s = 3600.0
 
-    def publish(self, schedule):
+    def publish(self, schedule, valid_until_us):
         pass
 
-    def has_room_beside(self, schedule):
+    def fits(self, schedule):
         return True
 
     def published(self):
         return None
 
-    def lease_ended_us(self):
+    def lease_ends_us(self):
         return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ import time
 import pytest
 
 from jettison.errors import CheckpointInUse
-from jettison.owner import Owner
+from jettison.owner import Owner, place
 from jettison.storage import Folder
 
 BEAT_S = 0.1
@@ -48,6 +47,11 @@ def on_file(folder, **changes):
     folder.replace("owner.json", json.dumps(document).encode())
 
 
+def dead_process():
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    return int(child.stdout)
+
+
 def test_a_second_run_is_refused_until_the_first_has_let_go(folder, claim):
     first = claim()
     with pytest.raises(CheckpointInUse, match=rf"process {os.getpid()} on .*Hint: stop that query first"):
@@ -74,17 +78,40 @@ def test_looking_writes_nothing(folder):
     assert folder.names() == []
 
 
-def test_the_process_of_a_run_that_is_dead_has_lost_it(folder, claim):
-    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    on_file(folder, host=socket.gethostname(), pid=int(child.stdout))
-    started = time.monotonic()
-    claim()
-    assert time.monotonic() - started < 1.0
+def test_the_process_of_a_run_that_is_dead_has_lost_it(folder):
+    on_file(folder, **place(), pid=dead_process())
+    Owner(folder, beat_s=3600.0).refuse_second()  # it is not watched
 
 
-def test_the_same_process_number_in_a_container_that_was_started_again_is_nobody(folder, claim):
-    on_file(folder, host=socket.gethostname(), pid=os.getpid())
+def test_a_run_of_this_process_that_nobody_holds_has_lost_it(folder):
+    on_file(folder, **place(), pid=os.getpid())
+    Owner(folder, beat_s=3600.0).refuse_second()
+
+
+@pytest.mark.parametrize("differs", ["host", "boot", "pid_namespace"])
+@pytest.mark.parametrize("pid", [os.getpid(), None], ids=["our number", "a number that nobody has"])
+def test_a_process_number_of_another_place_says_nothing(folder, differs, pid):
+    """Two containers with one host name: the number of a process in one of them is nobody's, or another's, in the other."""
+    there = place() | {differs: "another", "pid": pid or dead_process()}
+    on_file(folder, **there)
+    threading.Timer(1.5 * BEAT_S, lambda: on_file(folder, **there, beat=4)).start()
+    with pytest.raises(CheckpointInUse):
+        Owner(folder, beat_s=BEAT_S).refuse_second()
+
+
+@pytest.mark.parametrize("differs", [{"boot": None, "pid_namespace": None}, {"pid_namespace": "of a container before"}])
+def test_where_a_process_number_says_nothing_silence_does(folder, claim, differs):
+    """Written by an earlier release, or by the same container before it was started again."""
+    on_file(folder, **place() | differs, pid=os.getpid())
     claim()
+
+
+def test_who_holds_it_says_where_its_process_number_is_valid(folder, claim):
+    claim()
+    document = json.loads(folder.read("owner.json"))
+    assert {name: document[name] for name in place()} == place()
+    if sys.platform == "linux":
+        assert all(place().values())
 
 
 def test_a_run_elsewhere_that_gives_no_sign_of_life_has_lost_it(folder, claim):

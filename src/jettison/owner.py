@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jettison.errors import CheckpointInUse, explain
@@ -30,8 +31,9 @@ _held_here: set[str] = set()
 class Owner:
     """Holds a checkpoint for one run, or refuses.
 
-    A run that ended has let go of it. One whose process is dead has lost it, and so has one that gives no sign of life
-    for two and a half beats while it is being watched: no two clocks are compared.
+    A run that ended has let go of it. One whose process is dead has lost it, where that can be known: on the same host, in
+    the same process namespace. So has one that gives no sign of life for two and a half beats while it is being
+    watched: no two clocks are compared.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ class Owner:
     def _write(self, beat: int) -> None:
         document = {
             "run": self._run,
-            "host": socket.gethostname(),
+            **place(),
             "pid": os.getpid(),
             "beat": beat,
             "at_s": time.time(),
@@ -145,11 +147,11 @@ def last_sign(folder: Folder) -> float | None:
 
 
 def _is_dead(found: dict[str, Any]) -> bool:
-    """Whether the process that wrote this is known to be gone."""
+    """Whether the process that wrote this is known to be gone: only where its number means here what it meant there."""
     pid = found.get("pid")
-    if found.get("host") != socket.gethostname() or not isinstance(pid, int) or pid <= 0:
+    if not all(found.get(name) == here for name, here in place().items()) or not isinstance(pid, int) or pid <= 0:
         return False
-    if pid == os.getpid():  # ours, or that of a container which was started again
+    if pid == os.getpid():
         return found["run"] not in _held_here
     try:
         os.kill(pid, 0)
@@ -158,3 +160,20 @@ def _is_dead(found: dict[str, Any]) -> bool:
     except (OSError, OverflowError):
         return False
     return False
+
+
+def place() -> dict[str, str | None]:
+    """Where a process number is valid: two containers may have one host name, and each numbers its processes itself."""
+    return {"host": socket.gethostname(), "boot": _boot(), "pid_namespace": _pid_namespace()}
+
+
+def _boot() -> str | None:
+    with contextlib.suppress(OSError):  # not every system tells
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return None
+
+
+def _pid_namespace() -> str | None:
+    with contextlib.suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return None

@@ -48,6 +48,7 @@ log = logging.getLogger("jettison")
 _FINISHED = None
 _TICK_S = 0.25  # between plans while a batch runs
 _MOST_BEHIND = 32
+_LONGEST_CAUSE = 200  # of a plan that must always find room
 _RESTORED = "restored after a restart: "
 
 
@@ -148,19 +149,26 @@ class Pilot:
     def batch(self, report: BatchReport) -> None:
         """Fast path: decide the next plan from a finished batch."""
         with self._lock:
+            self._unrecorded.add(report.batch_id)
             self._patience.heard(report.duration_s)
+            self._board.batch_done(report.started_s)
             if report.input_rows and report.plan_version is None:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(self._board.renew)
             stats = self._expected(report)
-            self._board.batch_done(report.started_s)
             self._attempt(lambda: self._look_for_whole_answers(report))
             self._attempt(lambda: self._step(stats, report))
             self.tally.batch(report, self._latency_s(stats))
             self._last_stats = stats
             self._previous_start_s = stats.started_s
-            self._unrecorded.add(report.batch_id)
         self._reports.put((report, stats))
+
+    def missed(self, batches: range, why: str) -> None:
+        """Batches of which no report will come: the books are not complete, and say so."""
+        with self._lock:
+            self._unrecorded.update(batches)
+        some = f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"
+        self.fault("report", f"{some}: {why}")
 
     def idle(self, now_s: float) -> None:
         """The source has nothing: return to keeping everything."""
@@ -207,7 +215,7 @@ class Pilot:
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
         proposed = self._proposed(self._on_record, stats, budget)
-        if proposed.same_settings(self.plan) or not self._board.has_room():
+        if proposed.same_settings(self.plan) or not self._board.has_room(proposed):
             return
         self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
@@ -271,7 +279,9 @@ class Pilot:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
             self.controller = Controller(self._settings)
             self.controller.dry_run = self._dry_run
-            everything = self._on_record.released(self._last_version + 1, redacted(f"controller failed: {error}"))
+            everything = self._on_record.released(
+                self._last_version + 1, redacted(f"controller failed: {error}")[:_LONGEST_CAUSE]
+            )
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:

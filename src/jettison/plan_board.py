@@ -19,20 +19,20 @@ class Publisher(Protocol):
 
     lease_s: float
 
-    def publish(self, schedule: Schedule) -> None:
-        """Put a schedule in force and renew its lease."""
+    def publish(self, schedule: Schedule, valid_until_us: int) -> None:
+        """Put a schedule in force, with a lease until then."""
         ...
 
-    def has_room_beside(self, schedule: Schedule) -> bool:
-        """Whether one more plan fits beside those of the schedule."""
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether a schedule can be published, with room to spare for a plan that keeps everything."""
         ...
 
     def published(self) -> Schedule | None:
         """The schedule on file, if there is one."""
         ...
 
-    def lease_ended_us(self) -> int | None:
-        """When the lease on file ended; `None` while it runs."""
+    def lease_ends_us(self) -> int | None:
+        """When the lease on file ends or has ended; `None` where nothing readable is on file."""
         ...
 
 
@@ -56,45 +56,77 @@ class PlanBoard:
         self._publisher = publisher
         self._clock = clock
         self._writes_s: list[float] = []
+        self._clock_went_back = False
+        self._valid_until_us = publisher.lease_ends_us() or 0
         self.schedule = schedule
 
-    def has_room(self) -> bool:
-        """Whether one more plan can be published before a batch is reported."""
-        entries = len(self.schedule.entries)
-        return entries == 1 or (entries < _MOST_PLANS and self._publisher.has_room_beside(self.schedule))
+    def has_room(self, plan: DropPlan) -> bool:
+        """Whether a plan can be published before a batch is reported; one that ends a plan that drops rows always can."""
+        if plan.keeps_everything and not self.schedule.newest.keeps_everything:
+            return True
+        if not self._publisher.fits(Schedule.of(plan)):
+            return True  # too large by itself: a fault, which publishing it raises
+        return len(self.schedule.entries) < _MOST_PLANS and self._publisher.fits(self.schedule.followed_by(plan, 0))
 
     def post(self, plan: DropPlan, doubtful_until_us: int, *, at_once: bool = False) -> float:
         """Publish a plan beside those before it; returns the time from which it counts.
 
         It may count `at_once` while no batch can start before it is on file.
         """
-        from_us = int((self._clock() + (0.0 if at_once else self._lead_s())) * 1e6)
-        schedule = self.schedule
-        ended_us = self._publisher.lease_ended_us()
-        if ended_us is not None and schedule.newest.leaves_partial_answers:
-            # Batches since then have kept everything; repeated, they are to do so again.
-            schedule = schedule.followed_by(schedule.newest.released(plan.version, "the lease had run out"), ended_us)
-        self._write(replace(schedule.followed_by(plan, from_us), doubtful_until_us=doubtful_until_us))
+        from_us = self._from_us(0.0 if at_once else self._lead_s())
+        schedule = self._as_found(from_us).followed_by(plan, from_us)
+        self._write(replace(schedule, doubtful_until_us=doubtful_until_us))
         return self.schedule.entries[-1].from_us / 1e6
 
     def renew(self) -> None:
-        """Renew the lease of what is published."""
-        self._write(self.schedule)
+        """Renew the lease of what is published; where it has ended, the newest plan counts from now on again."""
+        self._publish_again(self.schedule.doubtful_until_us)
 
     def restate(self, doubtful_until_us: int) -> None:
         """Publish another time up to which answers may miss rows."""
         if doubtful_until_us != self.schedule.doubtful_until_us:
-            self._write(replace(self.schedule, doubtful_until_us=doubtful_until_us))
+            self._publish_again(doubtful_until_us)
 
     def batch_done(self, started_s: float) -> None:
         """A batch that started then is committed: plans that only batches before it had are not needed again."""
         self.schedule = self.schedule.forgetting(int(started_s * 1e6))
+        soon_us = self._from_us(self._lead_s())
+        latest_us = max(self.schedule.entries[-1].from_us, self._valid_until_us - self._lease_us)
+        self._clock_went_back = latest_us > soon_us
+
+    def _publish_again(self, doubtful_until_us: int) -> None:
+        from_us = self._from_us(self._lead_s())
+        schedule = self._as_found(from_us)
+        if schedule != self.schedule:
+            schedule = schedule.followed_by(self.schedule.newest, from_us)
+        self._write(replace(schedule, doubtful_until_us=doubtful_until_us))
+
+    def _as_found(self, until_us: int) -> Schedule:
+        """The plans that batches with a time before `until_us` find or have found: mostly what the schedule says.
+
+        Once the lease has ended they keep everything; repeated, they are to do so again. Plans of a clock that was ahead
+        would count too late, and no batch can have them any more once one was reported under the present clock.
+        """
+        schedule = self.schedule.known_by(until_us) if self._clock_went_back else self.schedule
+        ended = self._valid_until_us < self._from_us(self._lead_s() / 2)  # or does so while the next file is written
+        drops = any(entry.plan.leaves_partial_answers for entry in schedule.entries)
+        return schedule.lapsed(self._valid_until_us) if ended and drops else schedule
 
     def _write(self, schedule: Schedule) -> None:
         began_s = self._clock()
-        self._publisher.publish(schedule)
+        valid_until_us = int(began_s * 1e6) + self._lease_us
+        if not self._clock_went_back:  # a batch of a clock that was ahead may be repeated, and had a valid plan
+            valid_until_us = max(valid_until_us, self._valid_until_us)
+        self._publisher.publish(schedule, valid_until_us)
         self._writes_s = [*self._writes_s[-7:], self._clock() - began_s]
-        self.schedule = schedule
+        self.schedule, self._valid_until_us = schedule, valid_until_us
+
+    @property
+    def _lease_us(self) -> int:
+        return int(self._publisher.lease_s * 1e6)
+
+    def _from_us(self, lead_s: float) -> int:
+        return int((self._clock() + lead_s) * 1e6)
 
     def _lead_s(self) -> float:
         return max(_LEAD_S, 2 * max(self._writes_s, default=0.0))

@@ -2,8 +2,9 @@
 
 The plan file holds a schedule: the last plans, each with the time from which it counts. A batch takes the newest one
 that is not younger than the batch. Its time stands in Spark's offset log and comes back when the batch is repeated, so
-whatever was published in between, the batch finds the plan that it had. Beside the plans the schedule says up to which
-event time answers may miss rows.
+whatever was published in between, the batch finds the plan that it had. A batch that is older than all of them keeps
+everything, at every attempt: plans are only ever forgotten at the old end, so the oldest one may be another by then.
+Beside the plans the schedule says up to which event time answers may miss rows.
 """
 
 from __future__ import annotations
@@ -73,3 +74,16 @@ class Schedule:
         """The schedule without the plans that no batch with a time from `before_us` on can have."""
         counting = [place for place, entry in enumerate(self.entries) if entry.from_us <= before_us]
         return replace(self, entries=self.entries[counting[-1] if counting else 0 :])
+
+    def lapsed(self, at_us: int) -> Schedule:
+        """The schedule as batches find it whose lease ended then: from there on they keep everything, under version 0."""
+        before = tuple(entry for entry in self.entries if entry.from_us < at_us)
+        released = self.newest.released(0, "the lease had run out")
+        if before and before[-1].plan == released:
+            return replace(self, entries=before)
+        return replace(self, entries=(*before, Entry(at_us, released)))
+
+    def known_by(self, time_us: int) -> Schedule:
+        """The schedule without the plans that count only later; where all do, the newest one, from then on."""
+        known = tuple(entry for entry in self.entries if entry.from_us <= time_us)
+        return replace(self, entries=known or (Entry(time_us, self.newest),))

@@ -117,6 +117,17 @@ def test_books_are_not_called_complete_while_a_batch_is_not_on_record(fly, monke
     assert not pilot.await_close(PATIENCE_S)
 
 
+def test_books_are_not_called_complete_where_no_report_came_of_a_batch(fly, folder, caplog):
+    pilot = fly(FakePublisher())
+    pilot.batch(counted(0))
+    pilot.missed(range(1, 4), "no event told of it")
+    pilot.batch(counted(4))
+    pilot.close()
+    assert not pilot.await_close(PATIENCE_S)
+    assert pilot.faults == {"report": 1}
+    assert records(folder, "fault")[0]["detail"] == "batches 1 to 3: no event told of it"
+
+
 def test_counts_of_some_points_leave_the_others_expected(fly, folder):
     pilot = fly(FakePublisher(), exact_counts=lambda of: {"a": (70, 60)}, points=("a", "b"))
     pilot.batch(report(0, rows=100))

@@ -140,6 +140,40 @@ def test_while_nothing_can_be_published_the_lease_runs_out_and_afterwards_everyt
     assert pilot.plan.points["rows"].keep_fraction == 0.5, "it works again"
 
 
+def test_a_lease_that_ran_out_is_on_file_when_the_plan_is_published_again(fly):
+    """Batches that found it run out kept everything. Repeated, they are to do so again."""
+    publisher = FakePublisher(lease_s=3600.0)
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    ended_us = publisher.valid_until_us
+    pilot._board._clock = lambda: time.time() + 7200.0
+    pilot.batch(counted(1, version=None))
+    published = publisher.schedules[-1]
+    assert [entry.plan.version for entry in published.entries] == [0, 1, 2, 0, 2]
+    assert (published.at(ended_us - 1).version, published.at(ended_us).version) == (2, 0)
+
+
+def test_a_full_file_does_not_keep_a_plan_that_keeps_everything_from_being_published(fly):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    publisher.fits = lambda schedule: len(schedule.entries) < 2
+    shed(pilot, 0.5, number=1)
+    assert publisher.plans[-1].points["rows"].keep_fraction == 0.25, "there was no room"
+    shed(pilot, 1.0, number=2)
+    assert publisher.plans[-1].keeps_everything
+
+
+def test_a_plan_that_keeps_everything_finds_room_however_long_the_error_is(fly, folder):
+    publisher = FilePublisher(folder)
+    pilot = fly(publisher)
+    shed(pilot, 0.25)
+    pilot.controller.error = RuntimeError("words " * 10_000)
+    pilot.batch(counted(1, version=2))
+    assert publisher.published().newest.keeps_everything
+    assert pilot.faults == {"controller": 1}
+
+
 def test_a_plan_that_cannot_be_put_on_record_is_not_used(fly, monkeypatch):
     publisher = FakePublisher(lease_s=0.03)
     pilot = fly(publisher)

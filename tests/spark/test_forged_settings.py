@@ -1,4 +1,4 @@
-"""Regional and range settings that a plan can hold although no policy made them: their rows are kept, with weight 1.
+"""Settings that a plan can hold although no policy made them: their rows are kept, with weight 1.
 
 A plan's file may be damaged or forged and still be JSON with a checksum that fits. Each row here has a plan of its own,
 so that all cases run at once.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.policies.sifter import fingerprint
-from jettison.settings import RangeDrop, RegionDrop
+from jettison.settings import GroupDrop, RandomDrop, RangeDrop, RegionDrop
 from jettison.sifter.build import Sample, build
 from jettison.sifter.space import CELLS, Attribute, Space
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
-from jettison.spark.mechanisms import Mechanism, RegionMechanism
+from jettison.spark.mechanisms import Mechanism, RandomMechanism, RegionMechanism
 from jettison.spark.mechanisms.range_drop import RangeMechanism
 from sifter_cases import random_queries, setting_of
 
@@ -70,7 +71,7 @@ def sound_regions() -> dict[str, Any]:
     return as_json(setting_of(SPACE, partition, shares, late=(shares / 2).tolist(), late_after_s=60.0))
 
 
-def wrapped(*settings: dict[str, Any]) -> list[dict[str, Any]]:
+def wrapped(*settings: dict[str, Any] | None) -> list[dict[str, Any]]:
     return [{"points": {"rows": one}} for one in settings]
 
 
@@ -132,17 +133,27 @@ def test_ranges_that_make_no_sense_keep_their_rows(spark):
     assert [(one, case) for one, case in zip(found[1:], forged, strict=True) if one != (ROWS, 1.0, 1.0)] == []
 
 
-def test_random_drops_of_a_network_that_make_no_sense_keep_their_rows(spark):
+@pytest.mark.parametrize("mechanism", [RandomMechanism(), RangeMechanism("x")], ids=["alone", "in a network"])
+def test_random_drops_that_make_no_sense_keep_their_rows(spark, mechanism):
     sound = {"kind": "random", "keep_fraction": 0.5, "late_keep_fraction": 0.25, "late_after_s": 60.0}
-    forged = [{"keep_fraction": wild, "late_keep_fraction": wild} for wild in WILD if wild not in (None, "much")]
+    forged = [{"keep_fraction": wild, "late_keep_fraction": wild} for wild in WILD if wild != "much"]
     ages = [{"late_after_s": wild} for wild in AGES]
-    found = outcome(spark, RangeMechanism("x"), wrapped(sound, *({**sound, **one} for one in [*forged, *ages])))
+    found = outcome(spark, mechanism, wrapped(sound, *({**sound, **one} for one in [*forged, *ages]), None, {}))
     assert found[0][1:] == (2.0, 4.0)
-    for one in found[1 : len(forged) + 1]:
-        assert one == (ROWS, 1.0, 1.0)
-    for one in found[len(forged) + 1 :]:
+    assert [(one, case) for one, case in zip(found[1:], forged, strict=False) if one != (ROWS, 1.0, 1.0)] == []
+    for one in found[len(forged) + 1 : -2]:
         assert 0.3 * ROWS < one[0] < 0.7 * ROWS
         assert one[1:] == (2.0, 2.0)
+    assert found[-2:] == [(ROWS, 1.0, 1.0)] * 2, "a plan without the drop point, or with nothing about it"
+
+
+@pytest.mark.parametrize("mechanism", [RandomMechanism(), RangeMechanism("x")], ids=["alone", "in a network"])
+def test_a_late_share_that_makes_no_sense_spares_late_rows_alone(spark, mechanism):
+    sound = {"kind": "random", "keep_fraction": 0.5, "late_after_s": 60.0}
+    some = [{**sound, "late_keep_fraction": wild} for wild in WILD if wild not in (None, "much")]
+    for kept, lightest, heaviest in outcome(spark, mechanism, wrapped(*some)):
+        assert 0.65 * ROWS < kept < 0.85 * ROWS
+        assert (lightest, heaviest) == (1.0, 2.0)
 
 
 def test_nothing_that_is_refused_here_can_be_made(spark):
@@ -151,4 +162,9 @@ def test_nothing_that_is_refused_here_can_be_made(spark):
             RegionDrop(**{**{k: v for k, v in sound_regions().items() if k != "kind"}, "late_after_s": -abs(wild)})
         with pytest.raises(ValueError, match="Hint"):
             RangeDrop("x", [(0.0, 0.5)], wild)
+        with pytest.raises(ValueError, match="Hint"):
+            RandomDrop(wild)
+    for late in (RandomDrop(0.5, 0.5, 1e9), GroupDrop(late_factor=0.5, late_after_s=1e9)):
+        with pytest.raises(ValueError, match="late_after_s"):
+            replace(late, late_after_s=1.1e9)
     assert fingerprint(SPACE) == sound_regions()["space"]

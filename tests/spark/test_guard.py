@@ -20,8 +20,8 @@ from jettison.plan import DropPlan
 from jettison.schedule import Schedule
 from jettison.settings import RandomDrop
 from jettison.spark.channel import Channel
-from jettison.spark.drop_point import DropPoint
-from jettison.spark.guard import guarded
+from jettison.spark.drop_point import DropPoint, identity_hash
+from jettison.spark.guard import _with_arrivals, guarded
 from jettison.spark.mechanisms import RandomMechanism
 from jettison.storage import Folder
 
@@ -73,6 +73,43 @@ def test_rows_with_the_same_identity_share_one_fate(spark: SparkSession, keep: C
     kept = keep(rows, RandomDrop(0.3))
     assert {row["count"] for row in kept.groupBy("id").count().collect()} == {10}
     assert within_sampling_error(kept.count(), 5_000, 0.3, rows_per_decision=10)
+
+
+IDS = ("tenant", "key")
+
+
+@pytest.mark.parametrize(
+    ("tenant", "key"),
+    [("null", "null"), ("'a'", "null"), ("null", "id"), ("'a'", "if(id % 2 = 0, null, 'b')")],
+    ids=["all null", "one always null", "the other", "sometimes null"],
+)
+def test_rows_whose_id_is_not_complete_are_told_apart_by_what_they_hold(spark, keep, tenant: str, key: str) -> None:
+    rows = spark.range(20_000).selectExpr("id", f"cast({tenant} as string) tenant", f"cast({key} as string) key")
+    incomplete = rows.where("tenant is null or key is null")
+    kept = keep(rows, RandomDrop(0.3), IDS).where("tenant is null or key is null")
+    assert within_sampling_error(kept.count(), incomplete.count(), 0.3)
+    assert ids(keep(incomplete.repartition(7), RandomDrop(0.3), IDS)) == ids(kept)
+
+
+def test_rows_that_have_all_their_id_share_one_fate_whatever_else_they_hold(spark, keep) -> None:
+    rows = spark.range(20_000).selectExpr("id", "if(id < 10000, null, id % 500) key", "'a' tenant")
+    kept = keep(rows, RandomDrop(0.3), IDS).where("key is not null")
+    assert {row["count"] for row in kept.groupBy("key").count().collect()} == {20}
+
+
+def test_an_id_that_cannot_be_null_costs_no_look_at_other_columns(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(10).selectExpr("id", "id as part", "cast(null as string) other")
+    point = DropPoint("rows", ("id", "part"), observed=False)
+    assert "other" not in str(identity_hash(rows, point))
+    assert "other" in str(identity_hash(rows, DropPoint("rows", ("id", "other"))))
+
+
+def test_arrivals_are_looked_at_whatever_the_ids_are(spark: SparkSession) -> None:
+    """One row in 16, of rows without a complete id as of all others: otherwise none or all of them."""
+    rows = spark.range(16_000).selectExpr("id", "cast(null as string) key", "'a' tenant", "current_timestamp() at")
+    rows = rows.withColumn("jt_plan", F.struct(F.lit(0).alias("now_us")))
+    looked_at = _with_arrivals(rows, DropPoint("rows", IDS, arrival="at"), F.lit(1.0)).where("jt_arrived is not null")
+    assert within_sampling_error(looked_at.count(), 16_000, 1 / 16)
 
 
 def test_a_lower_fraction_keeps_a_subset(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:

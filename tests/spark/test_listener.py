@@ -27,8 +27,8 @@ class Recorder:
     def idle(self, now_s: float) -> None:
         self.events.append("idle")
 
-    def fault(self, kind: str, detail: str) -> None:
-        self.events.append((kind, detail))
+    def missed(self, batches: range, why: str) -> None:
+        self.events.append((list(batches), why))
 
     def close(self, **facts: Any) -> None:
         self.events.append("close")
@@ -120,9 +120,19 @@ def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> No
     unreadable.progress.timestamp = "yesterday"
     listener.onQueryProgress(unreadable)
     listener.onQueryProgress(progress("ours", 8))
-    (kind, detail), after = pilot.events
-    assert (kind, after) == ("report", 8)
-    assert detail.startswith("batch 7 cannot be read (ValueError: ")
+    (batches, why), after = pilot.events
+    assert (batches, after) == ([7], 8)
+    assert why.startswith("its report cannot be read (ValueError: ")
+
+
+def test_batches_that_no_event_told_of_and_spark_has_forgotten_are_missing() -> None:
+    pilot = Recorder()
+    listener = ProgressListener(pilot, (), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
+    listener.onQueryProgress(progress("ours", 40))  # the first one of a run that was started again
+    listener.onQueryProgress(progress("ours", 41))
+    listener.catch_up(Query(*(progress("ours", batch).progress for batch in (45, 46))))  # type: ignore[arg-type]
+    listener.onQueryProgress(progress("ours", 42))  # an event that lags behind
+    assert [event if isinstance(event, int) else event[0] for event in pilot.events] == [40, 41, [42, 43, 44], 45, 46]
 
 
 @pytest.mark.parametrize(

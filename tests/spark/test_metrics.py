@@ -26,6 +26,7 @@ class Interface:
     def __init__(self) -> None:
         self.executions: list[dict[str, Any]] = []
         self.listed = 0
+        self.lost_tasks = 0
         self.status = 200
         interface = self
 
@@ -51,6 +52,8 @@ class Interface:
             page = [{k: v for k, v in e.items() if k != hidden} for e in self.executions][offset : offset + length]
             self.listed += len(page)
             return page
+        if "/jobs/" in path:
+            return {"jobId": int(last), "numFailedTasks": self.lost_tasks, "numKilledTasks": 0}
         return next(execution for execution in self.executions if str(execution["id"]) == last)
 
     def ran(
@@ -60,6 +63,7 @@ class Interface:
             "id": id,
             "rootExecutionId": id,
             "status": status,
+            "successJobIds": [id],
             "description": f"\nid = q\nrunId = {run}\nbatch = {batch}",
             "nodes": [
                 node(1, f"Filter ({MARKS[0]})", f"{seen:,}"),
@@ -177,12 +181,17 @@ PARTIAL["edges"] = [{"fromId": n, "toId": n + 1} for n in (1, 2, 3)]
 BEHIND = {"nodes": [node(1, MARKS[0], "1,000"), node(2, MARKS[1], "400"), node(3, "", "", "Exchange"), LIMIT[1]]}
 BEHIND["edges"] = PARTIAL["edges"]
 TWICE = {"nodes": [node(n, MARKS[n % 2], "2,000" if n % 2 == 0 else "800") for n in range(4)], "edges": []}
-CACHED = {"nodes": [node(1, MARKS[0], "0"), node(2, MARKS[1], "0"), node(3, "", "0", "InMemoryTableScan")], "edges": []}
-SOME = {
-    "nodes": [node(1, MARKS[0], "600"), node(2, MARKS[1], "250"), node(3, "", "0", "InMemoryTableScan")],
-    "edges": [],
-}
 WHOLE: dict[str, Any] = {}
+FAILED = {"status": "FAILED"}
+
+
+def through_cache(seen: int, kept: int) -> dict[str, Any]:
+    nodes = [node(1, MARKS[0], f"{seen:,}"), node(2, MARKS[1], str(kept)), node(3, "", "0", "InMemoryTableScan")]
+    return {"nodes": nodes, "edges": [{"fromId": n, "toId": n + 1} for n in (1, 2)]}
+
+
+CACHED, SOME, FILLED = through_cache(0, 0), through_cache(600, 250), through_cache(1000, 400)
+BESIDE = {"nodes": FILLED["nodes"], "edges": FILLED["edges"][:1]}  # a cached table that the rows are joined with
 
 
 @pytest.mark.parametrize(
@@ -196,7 +205,16 @@ WHOLE: dict[str, Any] = {}
         ([TWICE], Counted(1000, 400, False)),
         ([WHOLE, CACHED, CACHED], Counted(1000, 400)),
         ([PARTIAL, SOME], Counted(600, 250, False)),
-        ([SOME], Counted(600, 250)),
+        ([FILLED], Counted(1000, 400)),
+        ([FILLED, CACHED], Counted(1000, 400)),
+        ([BESIDE], Counted(1000, 400)),
+        ([SOME], Counted(600, 250, False)),
+        ([CACHED], Counted(0, 0, False)),
+        ([FAILED, WHOLE], Counted(1000, 400)),
+        ([FAILED], Counted(1000, 400, False)),
+        ([{**CACHED, **FAILED}, FILLED], Counted(1000, 400, False)),
+        ([{**SOME, **FAILED}, CACHED], Counted(600, 250, False)),
+        ([{"nodes": [], **FAILED}, FILLED], Counted(1000, 400)),
         ([], None),
     ],
     ids=[
@@ -209,6 +227,15 @@ WHOLE: dict[str, Any] = {}
         "cached",
         "cached in part",
         "into a cache",
+        "into a cache and out of it",
+        "beside a cache",
+        "some into a cache",
+        "out of a cache that nobody filled",
+        "failed, then all",
+        "failed",
+        "failed into a cache, then all",
+        "failed into a cache, then out of it",
+        "something else failed",
         "nothing",
     ],
 )
@@ -216,7 +243,15 @@ def test_what_a_sink_ran_is_counted_once_or_called_an_estimate(interface, ran, c
     interface.ran(0, batch=0, seen=0, kept=0, nodes=[])
     for number, changes in enumerate(ran, start=1):
         interface.ran(number, batch=0, seen=1000, kept=400, **{"rootExecutionId": 0, **changes})
-    assert counts(interface).of_batch(0, MARKS, any_runs=True) == counted
+    assert counts(interface).of_batch(0, MARKS, any_runs=True, input_rows=1000) == counted
+
+
+def test_rows_that_a_lost_task_has_put_into_a_cache_are_not_counted_by_the_next(interface: Interface) -> None:
+    """Nor does Spark count them among the rows that the batch took."""
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=[])
+    interface.ran(1, batch=0, seen=0, kept=0, rootExecutionId=0, **SOME)
+    interface.lost_tasks = 1
+    assert counts(interface).of_batch(0, MARKS, any_runs=True, input_rows=600) == Counted(600, 250, False)
 
 
 def test_whole_executions_that_differ_are_an_estimate(interface: Interface) -> None:

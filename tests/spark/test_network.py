@@ -337,7 +337,7 @@ def test_the_plan_is_read_once_a_batch_however_many_drop_points_there_are(source
     network = alarm_network(source, sinks)
     query = run(network, tmp_path, source, [rows(0, 100)])
     observed = [p.observedMetrics for p in query.recentProgress if p.numInputRows]
-    assert [sorted(metrics) for metrics in observed] == [["jettison-plan:network"]]
+    assert [[name.split("@")[0] for name in metrics] for metrics in observed] == [["jettison-plan:network"]]
     assert network.shedder is not None
     assert set(network.shedder.status().keep_fraction) == {"readings", "parse__high", "parse__low"}
 

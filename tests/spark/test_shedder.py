@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,13 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
     query.stop()
 
 
-@pytest.mark.parametrize("fault", ["missing", "damaged", "truncated", "oversized", "expired"])
+def forged(plans: list[Any], size: int) -> bytes:
+    """A plan file whose checksum and lease fit, whatever it holds."""
+    checked = f"{10**16 - 1} {json.dumps({'doubtful_until_us': 0, 'plans': plans})}".encode()
+    return f"{zlib.crc32(checked):010d} ".encode().ljust(plan_file.CHECKED_START) + checked.ljust(size - 11)
+
+
+@pytest.mark.parametrize("fault", ["missing", "damaged", "truncated", "oversized", "expired", "empty", "all later"])
 def test_a_plan_that_cannot_be_used_keeps_everything_and_says_so_once(
     source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
@@ -118,13 +125,20 @@ def test_a_plan_that_cannot_be_used_keeps_everything_and_says_so_once(
     pilot = shedder._run.pilot
     assert pilot is not None
     # The controller is dead: nobody renews or heals the plan.
-    pilot._publisher.publish = lambda plan: None  # type: ignore[method-assign]
+    pilot._publisher.publish = lambda *_: None  # type: ignore[method-assign]
     if fault == "missing":
         file.unlink()
     elif fault == "expired":
         time.sleep(1.5)
     else:
-        spoilt = {"damaged": content.replace(b"0.0", b"0.5"), "truncated": content[:50], "oversized": content + content}
+        later = {"from_us": 2**60, "version": 9, "points": {"rows": {"kind": "random", "keep_fraction": 0.0}}}
+        spoilt = {
+            "damaged": content.replace(b"0.0", b"0.5"),
+            "truncated": content[:50],
+            "oversized": content + content,
+            "empty": forged([], len(content)),
+            "all later": forged([later], len(content)),
+        }
         file.write_bytes(spoilt[fault])
     with caplog.at_level(logging.WARNING, logger="jettison"):
         for batch in range(2):

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.bench.streams import KeepShare
@@ -44,6 +46,23 @@ def persisted(rows: DataFrame) -> int:
     return found
 
 
+def persisted_after_failing(rows: DataFrame) -> int:
+    """The write that fails leaves rows in the cache, and the next one reads them from there."""
+    rows.persist()
+    fails = F.udf(lambda id: 1 // 0 if id == ROWS - 1 else id, "long")
+    with pytest.raises(PySparkException, match="ZeroDivisionError"):
+        write(rows.select(fails("id")))
+    found = rows.count()
+    rows.unpersist()
+    return found
+
+
+def failing_first(rows: DataFrame) -> int:
+    with pytest.raises(PySparkException, match="ZeroDivisionError"):
+        write(rows.select(F.udf(lambda id: 1 // 0, "long")("id")))
+    return rows.count()
+
+
 def described(rows: DataFrame) -> int:
     rows.sparkSession.sparkContext.setJobDescription("my own words")
     return sum(row["count"] for row in rows.groupBy("key").count().limit(100).collect())
@@ -62,6 +81,7 @@ EXACT: dict[str, Sink] = {
     "isEmpty first": empty_first,
     "isEmpty last": empty_last,
     "persisted": persisted,
+    "failing first": failing_first,
     "limit of an aggregate, described": described,
     "sorted limit": lambda rows: len(rows.orderBy("value").limit(ROWS).collect()),
 }
@@ -69,6 +89,7 @@ EXACT: dict[str, Sink] = {
 ESTIMATES: dict[str, Sink] = {
     "limit": lambda rows: rows.limit(10).collect(),
     "nothing": lambda rows: None,
+    "persisted after failing": persisted_after_failing,
     "rdd": lambda rows: [rows.rdd.count(), rows.rdd.count()],
     "union with itself": lambda rows: rows.union(rows).count(),
     "a thread of its own": in_a_thread,

@@ -11,6 +11,9 @@ import math
 
 from jettison.errors import InvalidSetting, explain
 
+LONGEST_S = 1e9
+"""The longest age in seconds that a setting speaks of, some thirty years."""
+
 
 def check_fraction(name: str, value: float) -> None:
     """Raise `InvalidSetting` unless `value` is a share of rows."""
@@ -49,6 +52,11 @@ def check_late(late_after_s: float | None, **shares: float | tuple[float, ...] |
         )
     assert late_after_s is not None
     check_positive("late_after_s", late_after_s)
+    if late_after_s > LONGEST_S:
+        hint = "where no row is to count as late, leave it out"
+        raise InvalidSetting(
+            explain(f"`late_after_s` of at most {LONGEST_S:g} seconds", f"{late_after_s:g}", hint=hint)
+        )
     for name, share in shares.items():
         assert share is not None
         for one in share if isinstance(share, tuple) else (share,):

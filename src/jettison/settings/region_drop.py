@@ -13,9 +13,6 @@ from jettison.settings.base import check_fraction, check_late
 CODES = 2**24
 """Codes of a domain are 1 to this."""
 
-LONGEST_S = 1e9
-"""The longest age in seconds that a setting speaks of, some thirty years."""
-
 
 @dataclass(frozen=True, slots=True)
 class RegionDrop:
@@ -75,14 +72,6 @@ class RegionDrop:
         for share in self.keep:
             check_fraction("keep", share)
         check_late(self.late_after_s, late_keep_fraction=self.late_keep_fraction, late_keep=self.late_keep)
-        if self.late_after_s is not None and self.late_after_s > LONGEST_S:
-            raise InvalidSetting(
-                explain(
-                    f"`late_after_s` of at most {LONGEST_S:g} seconds",
-                    f"{self.late_after_s:g}",
-                    hint="where no row is to count as late, leave it out",
-                )
-            )
         self._check_raster()
 
     @property

@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison import plan_file
-from jettison.errors import DamagedPlan, Unsupported, explain
+from jettison.errors import DamagedPlan, PlanTooLarge, Unsupported, explain
 from jettison.plan import DropPlan
 from jettison.schedule import NEVER_US, UNKNOWN_US, Schedule
 from jettison.spark.mechanisms import Mechanism
@@ -55,16 +55,23 @@ class Channel:
         """Where the plan lies."""
         return f"{self._folder.uri}/{PLAN_FILE}"
 
-    def publish(self, schedule: Schedule) -> None:
-        """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit."""
-        valid_until_us = int((time.time() + self.lease_s) * 1e6)
+    def publish(self, schedule: Schedule, valid_until_us: int | None = None) -> None:
+        """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit.
+
+        The lease is the usual one, from now on, unless told otherwise.
+        """
+        if valid_until_us is None:
+            valid_until_us = int((time.time() + self.lease_s) * 1e6)
         plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self._plan_size)
         self._folder.replace(PLAN_FILE, plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size))
 
-    def has_room_beside(self, schedule: Schedule) -> bool:
-        """Whether one more plan, of whatever size is allowed, fits the file."""
-        used = len(plan_file.encode(schedule, valid_until_us=0, size=self._size).rstrip())
-        return used + self._plan_size <= self._size
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether a schedule can be published, with a sixteenth of the file to spare."""
+        try:
+            plan_file.encode(schedule, valid_until_us=0, size=self._size - self._size // 16)
+        except PlanTooLarge:
+            return False
+        return True
 
     def prepare(self) -> None:
         """Make sure that a file of the right size is there: Spark looks at its length when the query is built.
@@ -82,18 +89,21 @@ class Channel:
         if schedule is None:
             until_us = UNKNOWN_US if (self._folder / "ledger").names() else NEVER_US
             schedule = replace(Schedule.of(DropPlan(0, cause="not started")), doubtful_until_us=until_us)
-        self.publish(schedule)
+        self.publish(schedule, self.lease_ends_us())  # what has run out stays so
 
     def published(self) -> Schedule | None:
         """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
         content = self._folder.read(PLAN_FILE)
         return None if content is None else plan_file.decode(content)
 
-    def lease_ended_us(self) -> int | None:
-        """When the lease on file ended; `None` where it runs, or where there is no readable file."""
+    def lease_ends_us(self) -> int | None:
+        """When the lease on file ends or has ended; `None` where nothing readable is on file."""
         content = self._folder.read(PLAN_FILE) or b""
-        lease = content[plan_file.VALID_UNTIL_US]
-        return int(lease) if lease.isdigit() and int(lease) <= time.time() * 1e6 else None
+        try:
+            plan_file.decode(content)
+        except DamagedPlan:
+            return None
+        return int(content[plan_file.VALID_UNTIL_US])
 
     def read_cost_s(self, spark: SparkSession) -> float:
         """Time of one plan read. Raises `Unsupported` unless Spark reads what this process has written."""
@@ -121,7 +131,7 @@ class Channel:
         """
         outlives_lease = all(mechanism.outlives_lease for mechanism in mechanisms.values())
         plans = self._parsed(spark, mechanisms).withColumn("now_us", _now_us())
-        entry = F.element_at(F.filter("plans", lambda entry: entry["from_us"] <= F.col("now_us")), -1)
+        entry = _last(F.filter("plans", lambda entry: entry["from_us"] <= F.col("now_us")))
         # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
         entry = entry if outlives_lease else F.when(F.col("now_us") < F.col("valid_until_us"), entry)
         chosen = plans.select(entry.alias("entry"), "now_us")
@@ -134,7 +144,7 @@ class Channel:
         For what is decided once and for all, and may be looked up by an answer whenever it is made.
         """
         newest = self._parsed(spark, {point: mechanism}).select(
-            F.element_at("plans", -1).alias("entry"), _now_us().alias("now_us")
+            _last(F.col("plans")).alias("entry"), _now_us().alias("now_us")
         )
         return newest.select(_fields_by_point({point: mechanism})[point]).scalar()
 
@@ -165,6 +175,11 @@ def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:
     return F.struct(*[fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()])
 
 
+def _last(entries: Column) -> Column:
+    """The last of some plans; null where there is none."""
+    return F.try_element_at(entries, F.lit(-1))
+
+
 def _whole() -> Column:
     """Whether the plan file is undamaged."""
     checksum = _part(plan_file.CHECKSUM).try_cast("bigint")
@@ -191,6 +206,9 @@ def _after(start: int) -> Column:
 
 
 def version_read(observed: Mapping[str, Any], metric: str) -> int | None:
-    """Version of the plan that a micro-batch ran under, from its observed metrics; `None` if it read no valid plan."""
+    """Version of the plan that a micro-batch ran under, from its observed metrics; `None` if it read no valid plan.
+
+    Version 0 stands for none: nobody had made a plan yet, or the lease had run out when the batch was first tried.
+    """
     row = observed.get(metric)
-    return None if row is None or row["version"] is None else int(row["version"])
+    return int(row["version"]) if row is not None and row["version"] else None

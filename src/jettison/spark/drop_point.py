@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from jettison import hashing
+from jettison.errors import InvalidSetting, explain
+from jettison.settings.base import LONGEST_S
 from jettison.spark.validate import quoted
 
 _OURS = "jt_"  # columns of a guard's own begin so
@@ -26,7 +28,7 @@ class DropPoint:
     name
         Unique among the drop points of a shedder.
     id
-        Columns whose values identify a row; rows that agree in all of them share one decision.
+        Columns whose values identify a row; rows that agree in all of them, none being null, share one decision.
     arrival
         Timestamp column of the row's arrival at the source, or `None`.
     protect
@@ -58,44 +60,62 @@ class DropPoint:
     @property
     def metric(self) -> str:
         """Name of the drop point's counts among the observed metrics."""
-        return f"jettison:{self.name}"
+        return f"jettison:{self.name}{self._query}"
 
     @property
     def plan_metric(self) -> str:
         """Name of the plan version that the drop point read, among the observed metrics."""
-        return f"jettison-plan:{self.group or self.name}"
+        return f"jettison-plan:{self.group or self.name}{self._query}"
 
     @property
     def seen_mark(self) -> str:
         """Text that only the filter which counts rows seen contains."""
-        return f"SPARK_PARTITION_ID() >= {mark_number(self.name, 'seen')}"
+        return f"SPARK_PARTITION_ID() >= {mark_number(self.name, 'seen', self.token)}"
 
     @property
     def kept_mark(self) -> str:
         """Text that only the filter which drops rows contains."""
-        return f"SPARK_PARTITION_ID() < {mark_number(self.name, 'kept')}"
+        return f"SPARK_PARTITION_ID() < {mark_number(self.name, 'kept', self.token)}"
+
+    @property
+    def _query(self) -> str:
+        """Tells apart what drop points of one name in two queries observe, should they meet in one."""
+        return f"@{self.token}" if self.token else ""
 
 
-def mark_number(name: str, side: str) -> int:
-    """A negative number that tells the filters of a drop point from all others; partitions have no such number."""
-    return -1 - zlib.crc32(f"{side} {name}".encode()) // 2
+def mark_number(name: str, side: str, token: str = "") -> int:
+    """A negative number that tells the filters of a drop point from all others; partitions have no such number.
+
+    It has ten digits, so that none is found at the beginning of another.
+    """
+    return -(10**9) - hashing.salt(f"{side} {name}", token) % 10**9
+
+
+def refuse_equal_marks(point: DropPoint, others: Iterable[DropPoint]) -> None:
+    """Raise `InvalidSetting` if the filters of `point` could be taken for those of another: one name in 500 million."""
+    for other in others:
+        if point.seen_mark == other.seen_mark or point.kept_mark == other.kept_mark:
+            expected, hint = "drop points whose rows can be counted apart", "give this one another `name`"
+            raise InvalidSetting(explain(expected, f"{other.name!r} and {point.name!r}", hint=hint))
 
 
 def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     """A uniform 64-bit number that depends on the row's identity alone.
 
-    Rows without any identity are told apart by all that they hold: otherwise they would share one fate.
+    Rows whose identity is not complete are told apart by all that they hold: of ids that are mostly null few are left,
+    and all of their rows would share one fate. Where no id can be null this costs nothing.
     """
     salt = salted(point.name, point.token)
     ids = [rows[column] for column in point.id]
     known = F.xxhash64(salt, *ids)
-    if any(not field.nullable for field in rows.select(*ids).schema.fields):
+    nullable = [column for column, field in zip(ids, rows.select(*ids).schema.fields, strict=True) if field.nullable]
+    if not nullable:
         return known
     held = [
         field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)
     ]
     others = [rows[quoted(field.name)] for field in held]
-    return F.when(reduce(or_, [column.isNotNull() for column in ids]), known).otherwise(F.xxhash64(salt, *others))
+    return F.when(reduce(or_, [column.isNull() for column in nullable]), F.xxhash64(salt, *others)).otherwise(known)
 
 
 def salted(name: str, token: str) -> Column:
@@ -111,9 +131,18 @@ def _can_be_hashed(kind: DataType) -> bool:
     return not isinstance(kind, (MapType, VariantType))
 
 
+def sound_share(share: Column) -> Column:
+    """The share, or 1 where it is none: what a damaged or forged plan says then drops nothing."""
+    return F.when(share.between(0.0, 1.0), share).otherwise(F.lit(1.0))
+
+
 def late_before_us(setting: Column, now_us: Column) -> Column:
-    """The arrival before which a row is late, from a setting with `late_after_s` and the batch's time."""
-    return now_us - (setting["late_after_s"] * 1e6).cast("bigint")
+    """The arrival before which a row is late, from a setting with `late_after_s` and the batch's time.
+
+    Null, so that no row is late, where that is no age: a number too large would end the query.
+    """
+    age_s = setting["late_after_s"]
+    return F.when(age_s.between(0.0, LONGEST_S), now_us - (age_s * 1e6).cast("bigint"))
 
 
 def is_late(rows: DataFrame, arrival: str, plan: Column) -> Column:

@@ -42,7 +42,7 @@ class Executions:
     """
 
     def __init__(self, ui_url: str, application_id: str, run_id: str) -> None:
-        self._url = f"{ui_url}/api/v1/applications/{application_id}/sql"
+        self._url = f"{ui_url}/api/v1/applications/{application_id}"
         self._ours = re.compile(rf"runId = {re.escape(run_id)}\nbatch = (\d+)\s*$")
         self._place: int | None = None
         self._done_id = -1  # executions up to this one need not be looked at again
@@ -56,7 +56,7 @@ class Executions:
             number, batch = execution["id"], self._batch_of(execution)
             if number not in self._read and execution["status"] != "RUNNING":
                 if batch is not None:
-                    details = self._get(f"/{number}?details=true&planDescription=false")
+                    details = self._get(f"/sql/{number}?details=true&planDescription=false")
                     yield batch, number in self._batch_by_root, details
                 self._read.add(number)
             all_done = all_done and number in self._read
@@ -68,11 +68,16 @@ class Executions:
     def trouble(self) -> str | None:
         """In words, why no row counts can be had from this interface; `None` where they can."""
         try:
-            some = self._get(f"?details=true&planDescription=false&offset=0&length={_PAGE}")
+            some = self._get(f"/sql?details=true&planDescription=false&offset=0&length={_PAGE}")
             nodes = [node for execution in some for node in execution["nodes"]]
         except (Unsupported, KeyError, TypeError) as error:
             return str(error)
         return "its plans have no descriptions" if nodes and not any("desc" in node for node in nodes) else None
+
+    def lost_tasks(self, execution: Mapping[str, Any]) -> bool:
+        """Whether tasks of an execution failed or were stopped, so that others were run in their place."""
+        jobs = [self._get(f"/jobs/{job}") for job in execution.get("successJobIds", ())]
+        return any(job["numFailedTasks"] or job["numKilledTasks"] for job in jobs)
 
     def _batch_of(self, execution: Mapping[str, Any]) -> int | None:
         """Which of the run's micro-batches an execution belongs to; `None` if it is none of ours."""
@@ -128,7 +133,9 @@ class Executions:
         return bisect.bisect_left(range(end), True, key=beyond)
 
     def _list(self, place: int, length: int) -> list[dict[str, Any]]:
-        listed: list[dict[str, Any]] = self._get(f"?details=false&planDescription=false&offset={place}&length={length}")
+        listed: list[dict[str, Any]] = self._get(
+            f"/sql?details=false&planDescription=false&offset={place}&length={length}"
+        )
         return listed
 
     def _get(self, path: str) -> Any:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from jettison.spark import validate
 from jettison.spark.channel import PLAN
-from jettison.spark.drop_point import DropPoint, arrived_us, mark_number
+from jettison.spark.drop_point import DropPoint, arrived_us, identity_hash, mark_number
 from jettison.spark.mechanisms import Mechanism
 
 WEIGHT = "jt_weight"
@@ -124,7 +124,7 @@ def _emptied(
         for name in columns
         if name != WEIGHT
     ]
-    arrivals = _arrivals(point, F.lit(1.0))
+    arrivals = _arrivals(seen, point, F.lit(1.0))
     helpers = [kept, *map(F.col, mechanism.learns_from), *(column.alias(name) for name, column in arrivals.items())]
     decided = seen.withColumn(_KEEP, computed_once(keep))
     emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
@@ -156,25 +156,26 @@ def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
 
 
 def _marked_seen(rows: DataFrame, point: DropPoint) -> DataFrame:
-    return rows.where(F.spark_partition_id() >= mark_number(point.name, "seen"))
+    return rows.where(F.spark_partition_id() >= mark_number(point.name, "seen", point.token))
 
 
 def _marked_kept(decided: DataFrame, point: DropPoint) -> DataFrame:
-    return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept")))
+    return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept", point.token)))
 
 
 def _with_arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> DataFrame:
-    return seen if point.arrival is None else seen.withColumns(_arrivals(point, rows))
+    return seen if point.arrival is None else seen.withColumns(_arrivals(seen, point, rows))
 
 
-def _arrivals(point: DropPoint, rows: Column) -> dict[str, Column]:
+def _arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> dict[str, Column]:
     """Columns that tell when rows arrived; `rows` is what a row stands for. Computed before they are observed, because
     what is observed is interpreted for every row, and not compiled.
     """
     if point.arrival is None:
         return {}
     arrived = arrived_us(F.col(point.arrival))
-    looked_at = F.xxhash64(*map(F.col, point.id)).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
+    # The lowest bits of the hash, where decisions compare the highest.
+    looked_at = identity_hash(seen, point).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
     return {
         _RECENT: F.when(arrived >= F.col(PLAN)["now_us"] - RECENT_US, rows),
         _ARRIVED: F.when(looked_at, arrived),

@@ -34,8 +34,9 @@ class ProgressListener(StreamingQueryListener):
 
     It is added after the query has started: the start of any query calls all listeners on a thread of that query, and
     Python keeps a thread for each such thread of the JVM. What happened before is taken from the query itself, and so is
-    what no event tells of because the session was stopped. The end of the run goes to `on_end`, with the error that
-    ended it if there was one.
+    what no event tells of because the session was stopped; Spark remembers the last hundred batches or so, and those
+    before them are missing, which the pilot is told. The end of the run goes to `on_end`, with the error that ended it
+    if there was one.
     """
 
     def __init__(
@@ -87,13 +88,16 @@ class ProgressListener(StreamingQueryListener):
             threading.Thread(target=lambda: self._on_end(error), name="jettison-close", daemon=True).start()
 
     def _tell(self, progress: StreamingQueryProgress) -> None:
-        if progress.batchId <= self._last_batch:
+        batch, expected = progress.batchId, self._last_batch + 1
+        if batch < expected:
             return
-        self._last_batch = progress.batchId
+        self._last_batch = batch
+        if batch > expected > 0:  # a run may begin with any batch
+            self._pilot.missed(range(expected, batch), "missing among the events, and forgotten by Spark")
         try:
             report = report_of(progress, self._points)
         except Exception as error:  # Spark would only log it
-            self._pilot.fault("report", f"batch {progress.batchId} cannot be read ({type(error).__name__}: {error})")
+            self._pilot.missed(range(batch, batch + 1), f"its report cannot be read ({type(error).__name__}: {error})")
         else:
             self._pilot.batch(report)
 

@@ -11,8 +11,8 @@ where it is certain that they are those of the batch, once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jettison.batch_report import BatchReport, Counted
@@ -40,7 +40,8 @@ class _Run:
 
     rows: Mapping[str, Sequence[int]]  # by mark, for each filter that carries it
     cut_short: frozenset[str]  # marks of filters that did not get all rows
-    cached: bool  # some rows may have come from a cache, past the filters
+    cached: frozenset[str]  # marks of filters below a cache: rows may have come from there, past them
+    failed: bool  # all of it, or a task: what that had put into a cache is counted nowhere
     own: bool  # the batch's own execution, and not one that the sink started
 
 
@@ -80,8 +81,10 @@ class FilterCounts:
 
     def _look(self) -> None:
         for batch, own, execution in self._executions.ended():
-            if execution["status"] == "COMPLETED":
-                self._runs.setdefault(batch, []).append(_run_of(execution, self._marks, own=own))
+            run = _run_of(execution, self._marks, own=own)
+            if run.cached and not run.failed:
+                run = replace(run, failed=self._executions.lost_tasks(execution))
+            self._runs.setdefault(batch, []).append(run)
             if own:  # those that the sink started have ended before it
                 self._ended.add(batch)
         for old in sorted(self._ended)[:-_REMEMBERED_BATCHES]:
@@ -96,13 +99,14 @@ def decided(runs: Sequence[_Run], mark: Mark, *, any_runs: bool, input_rows: int
     found = [(run, one) for run, one in found if one.seen] or found
     if not found:
         return None
-    whole = {one for run, one in found if one.exact and not run.cached}
+    whole = {one for run, one in found if one.exact and not run.failed and not run.cached.intersection(mark)}
     if len(whole) == 1:
         return whole.pop()  # every execution that took all rows says the same
-    if len(found) == 1:
-        return found[0][1]
     largest = max((one for _, one in found), key=lambda one: one.seen)
-    return Counted(largest.seen, largest.kept, exact=False)
+    # The only one that filled a cache took all rows, if none had come there by another that failed.
+    failed = any(run.failed and mark[0] in run.rows for run in runs)
+    filled_cache = len(found) == 1 and not failed and 0 < largest.seen == input_rows
+    return largest._replace(exact=largest.exact and filled_cache)
 
 
 def _one_count(run: _Run, mark: Mark, input_rows: int, *, any_runs: bool) -> Counted | None:
@@ -124,15 +128,18 @@ def _run_of(execution: Mapping[str, Any], marks: Sequence[str], *, own: bool) ->
     nodes = {node["nodeId"]: node for node in execution["nodes"]}
     above = {edge["fromId"]: edge["toId"] for edge in execution.get("edges", ())}
     rows: dict[str, list[int]] = {}
-    cut_short = set()
+    cut_short, cached = set(), set()
     for number, node in nodes.items():
         for mark in marks:
             if node["nodeName"] == "Filter" and mark in node.get("desc", ""):
                 rows.setdefault(mark, []).extend(_rows_out(node))
-                if _is_cut_short(number, nodes, above):
+                later = list(_names_above(number, nodes, above))
+                if _is_cut_short(later):
                     cut_short.add(mark)
-    cached = any(node["nodeName"].startswith(_CACHE) for node in nodes.values())
-    return _Run(rows, frozenset(cut_short), cached, own)
+                if any(name.startswith(_CACHE) for name in later):
+                    cached.add(mark)
+    failed = execution["status"] != "COMPLETED"
+    return _Run(rows, frozenset(cut_short), frozenset(cached), failed, own)
 
 
 def _rows_out(node: Mapping[str, Any]) -> list[int]:
@@ -140,15 +147,20 @@ def _rows_out(node: Mapping[str, Any]) -> list[int]:
     return [int("".join(filter(str.isdigit, value))) for value in values]
 
 
-def _is_cut_short(number: int, nodes: Mapping[int, Mapping[str, Any]], above: Mapping[int, int]) -> bool:
-    """Whether a limit above a filter may have stopped it."""
+def _names_above(number: int, nodes: Mapping[int, Mapping[str, Any]], above: Mapping[int, int]) -> Iterator[str]:
+    """The operators that the rows of a node pass, one after the other."""
     for _ in nodes:
         number = above.get(number, -1)
-        name = nodes[number]["nodeName"] if number in nodes else ""
-        if name.startswith(_LIMITS):
-            return True
-        if not name or name.startswith(_TAKES_ALL):
-            return False
+        if number not in nodes:
+            return
+        yield nodes[number]["nodeName"]
+
+
+def _is_cut_short(later: Iterable[str]) -> bool:
+    """Whether a limit among the later operators may have stopped a filter."""
+    for name in later:
+        if name.startswith((*_LIMITS, *_TAKES_ALL)):
+            return name.startswith(_LIMITS)
     return False
 
 

@@ -46,6 +46,9 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
             .config("spark.sql.shuffle.partitions", str(cores))
             # A stream of large rows makes garbage fast; more room means fewer pauses.
             .config("spark.driver.memory", "4g")
+            # Each micro-batch broadcasts its plan, and Spark starts a new thread for each until it has so many; the
+            # usual 128 would idle for a minute.
+            .config("spark.sql.broadcastExchange.maxThreadThreshold", "16")
             # Benchmarks add up the CPU time of all stages, so none may be forgotten.
             .config("spark.ui.retainedStages", "100000")
             .config("spark.sql.ui.retainedExecutions", "100000")

@@ -24,7 +24,7 @@ from jettison.policies import Policy, UniformDrop
 from jettison.spark import accounting, doubts, validate
 from jettison.spark.channel import Channel
 from jettison.spark.deliver import delivered
-from jettison.spark.drop_point import DropPoint
+from jettison.spark.drop_point import DropPoint, refuse_equal_marks
 from jettison.spark.guard import WEIGHT, guarded
 from jettison.spark.load_aware import LoadAware
 from jettison.spark.mechanisms import Mechanism, WindowMechanism, mechanism_for
@@ -155,7 +155,8 @@ class Shedder:
         rows
             A streaming DataFrame.
         id
-            Columns that identify a row, such as `["partition", "offset"]`. Rows equal in all of them share one fate.
+            Columns that identify a row, such as `["partition", "offset"]`. Rows equal in all of them share one fate; rows
+            with a null in one of them are told apart by all that they hold.
         arrival
             Timestamp column of the arrival at the source. With it latency is measured from the rows themselves, and
             a backlog is thinned first; without it latency is inferred from trigger times.
@@ -188,6 +189,7 @@ class Shedder:
             group=None if self._together is None else self._together[0],
             token=self._token(),
         )
+        refuse_equal_marks(point, self._points.values())
         mechanism.check(rows, point)
         if self._together is None:
             plan = self._channel.plan_row(rows.sparkSession, {point.name: mechanism}, metric=point.plan_metric)
@@ -241,7 +243,7 @@ class Shedder:
         """
         self._connect(spark)
         mechanisms = dict.fromkeys(names, mechanism_for(self.policy))
-        metric = DropPoint(group, (), group=group).plan_metric
+        metric = DropPoint(group, (), group=group, token=self._token()).plan_metric
         self._together = (group, self._channel.plan_row(spark, mechanisms, metric=metric))
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:

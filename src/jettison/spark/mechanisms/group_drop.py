@@ -17,7 +17,7 @@ from jettison.errors import InvalidSetting, explain
 from jettison.policies.concept_drop import ConceptDrop
 from jettison.policies.join_drop import JoinDrop
 from jettison.spark import validate
-from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
 from jettison.spark.let import let
 from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import threshold, weight
@@ -29,7 +29,6 @@ _PANES, _THRESHOLDS = "jt_panes", "jt_thresholds"
 MOST_LISTED, MOST_TRACKED = 2_000, 8_000
 """Groups of a micro-batch that are reported, and those that are counted to find them."""
 _SPARE_BITS = 3  # eight buckets a group
-_LONGEST_S = 1e9
 _PROBES = 6  # of a million groups, less than one shares its bucket with six before it
 
 
@@ -81,7 +80,6 @@ class GroupMechanism(Mechanism):
         Slots are the named groups, then the other groups of each pane, then panes that are not named; and all of them
         once more for late rows.
         """
-        setting = _sound_lateness(setting)
         named = _named(setting, self._pane_us)
         panes = F.transform(setting["starts_us"], lambda start: floor_divided(start, self._pane_us))
         return {
@@ -143,17 +141,6 @@ def _residue(pane: Column) -> Column:
     return pane.bitwiseAND(F.lit(PANES - 1).cast("bigint"))
 
 
-def _sound(share: Column) -> Column:
-    """The share, or 1 where it is none: a forged or damaged plan drops nothing by it."""
-    return F.when(share.between(0.0, 1.0), share).otherwise(F.lit(1.0))
-
-
-def _sound_lateness(setting: Column) -> Column:
-    """The setting, where no row is late by a limit that is no time: a number too large would end the query."""
-    limit = setting["late_after_s"]
-    return setting.withField("late_after_s", F.when(limit.between(0.0, _LONGEST_S), limit))
-
-
 def _named(setting: Column, pane_us: int) -> Column:
     """Key and share of every named group, in the order of keys."""
     starts, groups, keeps = setting["starts_us"], setting["groups"], setting["keeps"]
@@ -173,7 +160,7 @@ def _named(setting: Column, pane_us: int) -> Column:
 
 def _table(entries: Column, setting: Column, panes: Column) -> Column:
     """Everything that a row looks up, as one struct; `entries` are in the order of their keys."""
-    factor = _sound(setting["late_factor"])
+    factor = sound_share(setting["late_factor"])
     residues = F.sequence(F.lit(0).cast("bigint"), F.lit(PANES - 1).cast("bigint"))
     pane_at = F.transform(residues, lambda residue: F.array_position(F.transform(panes, _residue), residue))
     others = F.transform(
@@ -181,7 +168,7 @@ def _table(entries: Column, setting: Column, panes: Column) -> Column:
         lambda place: F.coalesce(F.get(setting["others"], place.cast("int") - 1), setting["new_keep_fraction"]),
     )
     by_entry = F.transform(entries, lambda entry: entry["keep"])
-    in_time = F.transform(F.concat(by_entry, others, F.array(setting["new_keep_fraction"])), _sound)
+    in_time = F.transform(F.concat(by_entry, others, F.array(setting["new_keep_fraction"])), sound_share)
     bits = (F.ceil(F.log2(F.greatest(F.size(entries), F.lit(1)))) + _SPARE_BITS).cast("int")
 
     def fields(shares: Column) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
 from jettison.spark.mechanisms.base import Mechanism
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -20,8 +20,12 @@ class RandomMechanism(Mechanism):
     schema = "struct<keep_fraction: double, late_keep_fraction: double, late_after_s: double>"
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
-        """Thresholds and weights of rows in time and of late ones, and before which arrival a row is late."""
-        keep, late = setting["keep_fraction"], F.coalesce(setting["late_keep_fraction"], setting["keep_fraction"])
+        """Thresholds and weights of rows in time and of late ones, and before which arrival a row is late.
+
+        A plan may be damaged or forged and still be JSON: a share that makes no sense keeps its rows.
+        """
+        keep, late = sound_share(setting["keep_fraction"]), setting["late_keep_fraction"]
+        late = F.when(late.isNull(), keep).otherwise(sound_share(late))
         return {
             "everything": (keep >= 1.0) & (late >= 1.0),
             "threshold": threshold(keep),

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from jettison.policies.network_drop import NetworkDrop
 from jettison.settings import RangeDrop
 from jettison.settings.range_drop import MOST_RANGES
-from jettison.settings.region_drop import LONGEST_S
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.mechanisms.base import Mechanism
 from jettison.spark.mechanisms.random_drop import RandomMechanism
@@ -41,7 +40,7 @@ class RangeMechanism(Mechanism):
         A plan may be damaged or forged and still be JSON: ranges that `RangeDrop` would refuse drop nothing.
         """
         by_range = setting["kind"] == RangeDrop.kind
-        fields = self._random.plan_fields(_harmless(setting), now_us)
+        fields = self._random.plan_fields(setting, now_us)
         nothing = ~F.coalesce(_sound(setting), F.lit(False))
         fields["everything"] = F.when(by_range, nothing).otherwise(fields["everything"])
         fields["by_range"] = F.coalesce(by_range, F.lit(False))
@@ -63,21 +62,6 @@ class RangeMechanism(Mechanism):
         by_range = plan["by_range"]
         # What is left is a subset, not a sample: it stands for itself only.
         return F.when(by_range, outside).otherwise(kept), F.when(by_range, F.lit(1.0)).otherwise(weight)
-
-
-def _harmless(setting: Column) -> Column:
-    """The fields of a random drop, null where they make no sense: no such row is late, and the share kept is all."""
-    shares = [
-        F.when(setting[name].between(0.0, 1.0), setting[name]) for name in ("keep_fraction", "late_keep_fraction")
-    ]
-    age = F.when(setting["late_after_s"].between(0.0, LONGEST_S), setting["late_after_s"])
-    return F.struct(
-        F.coalesce(shares[0], F.lit(1.0)).alias("keep_fraction"),
-        F.when(setting["late_keep_fraction"].isNotNull(), F.coalesce(shares[1], F.lit(1.0))).alias(
-            "late_keep_fraction"
-        ),
-        age.alias("late_after_s"),
-    )
 
 
 def _sound(setting: Column) -> Column:

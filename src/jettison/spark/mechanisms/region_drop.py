@@ -14,11 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.policies.sifter import fingerprint
-from jettison.settings.region_drop import LONGEST_S
 from jettison.sifter.raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS
 from jettison.sifter.space import CELLS, Space
 from jettison.spark.coordinates import check_attributes, coordinate, has_code, is_missing, unclipped_code
-from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
 from jettison.spark.let import let
 from jettison.spark.mechanisms.base import Mechanism, Sampling
 from jettison.spark.mechanisms.random_drop import threshold, weight
@@ -82,7 +81,7 @@ class RegionMechanism(Mechanism):
         table = F.concat(*buckets, F.transform(by_cell, threshold))
         return {
             "everything": everything,
-            "late_before_us": F.when(setting["late_after_s"].between(0.0, LONGEST_S), late_before_us(setting, now_us)),
+            "late_before_us": late_before_us(setting, now_us),
             "outside": (self._first_cell + F.size(setting["cells"])).cast("bigint"),
             "late_cells": F.size(regions).cast("bigint"),
             "table": F.when(~everything, table),
@@ -170,11 +169,7 @@ class RegionMechanism(Mechanism):
         """Share kept of each cell: always one, so that a row need not look, and never less than the sample."""
         least = F.lit(1.0 / self._sample_every if self._sample_every else 0.0)
 
-        def share(region: Column) -> Column:
-            given = F.get(of_region, region)
-            return F.when(given.between(0.0, 1.0), F.greatest(given, least)).otherwise(F.lit(1.0))
-
-        return F.transform(cells, share)
+        return F.transform(cells, lambda region: F.greatest(sound_share(F.get(of_region, region)), least))
 
 
 @dataclass(frozen=True)

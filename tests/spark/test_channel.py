@@ -1,0 +1,142 @@
+"""The plan that a batch reads: a function of its time, and none where no plan on file is old enough or readable."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jettison import plan_file
+from jettison.plan import DropPlan
+from jettison.plan_board import PlanBoard
+from jettison.policies.window_drop import WindowDrop
+from jettison.schedule import NEVER_US, UNKNOWN_US, Entry, Schedule
+from jettison.settings import RandomDrop
+from jettison.spark.channel import Channel, version_read
+from jettison.spark.mechanisms import RandomMechanism, WindowMechanism
+from jettison.storage import Folder
+
+pytestmark = pytest.mark.spark
+
+
+def now_us() -> int:
+    return int(time.time() * 1e6)
+
+
+def drop(version: int, share: float = 0.5) -> DropPlan:
+    return DropPlan(version, {"rows": RandomDrop(share)})
+
+
+@pytest.fixture
+def channel(tmp_path: Path) -> Channel:
+    return Channel(Folder(tmp_path / "jettison"), lease_s=60.0, size=4096)
+
+
+def forge(channel: Channel, body: str) -> None:
+    """A file with a checksum and a lease that fit, whatever it says."""
+    checked = f"{now_us() + 60_000_000:016d} {body}".encode()
+    content = f"{zlib.crc32(checked):010d} ".encode() + checked
+    channel._folder.replace("plan", content.ljust(4 * 4096))
+
+
+def shares(spark: SparkSession, channel: Channel) -> list[float]:
+    """The weights' inverse in the plan that is read, if one is."""
+    rows = channel.plan_row(spark, {"rows": RandomMechanism()}, metric="plan").collect()
+    return [1 / row.jt_plan.rows.weight for row in rows]
+
+
+def test_a_batch_takes_the_newest_plan_that_is_not_younger(spark: SparkSession, channel: Channel) -> None:
+    channel.publish(
+        Schedule(
+            (Entry(0, drop(1, 0.25)), Entry(now_us() - 1, drop(2)), Entry(now_us() + 3_600_000_000, drop(3, 0.75)))
+        )
+    )
+    assert shares(spark, channel) == [0.5]
+
+
+def test_a_batch_older_than_all_plans_has_none(spark: SparkSession, channel: Channel) -> None:
+    """As after a clock was set back, or on a host that is behind: nothing is dropped, and the query goes on."""
+    schedule = Schedule((Entry(now_us() + 3_600_000_000, drop(1)),))
+    channel.publish(schedule)
+    assert shares(spark, channel) == []
+    assert schedule.at(now_us()) is None
+
+
+FORGED: dict[str, Any] = {
+    "none": [],
+    "null": None,
+    "nulls": [None, None],
+    "without times": [{"version": 1, "points": {"rows": {"kind": "random", "keep_fraction": 0.5}}}],
+    "text": "much",
+    "a plan that is none": [{"from_us": 0}],
+}
+
+
+@pytest.mark.parametrize("plans", FORGED)
+def test_plans_on_file_that_make_no_sense_drop_nothing(spark: SparkSession, channel: Channel, plans: str) -> None:
+    forge(channel, json.dumps({"doubtful_until_us": 0, "plans": FORGED[plans]}))
+    assert shares(spark, channel) in ([], [1.0])
+    windows = WindowMechanism(WindowDrop(time="at", window="10 seconds"))
+    newest = channel.newest_plan(spark, "rows", windows)
+    assert spark.range(1).select(newest.alias("plan")).first() is not None
+
+
+def test_a_plan_of_nobody_counts_as_none(spark: SparkSession) -> None:
+    assert [version_read({"plan": {"version": read}}, "plan") for read in (None, 0, 1)] == [None, None, 1]
+    assert version_read({}, "plan") is None
+
+
+def test_what_fits_leaves_room_for_a_plan_that_keeps_everything(channel: Channel) -> None:
+    large = DropPlan(1, {"rows" * 900: RandomDrop(0.5)})
+    schedule = Schedule.of(large)
+    while channel.fits(longer := schedule.followed_by(large, 0)):
+        schedule = longer
+    assert len(schedule.entries) == 4
+    channel.publish(schedule.followed_by(large.released(2, "words " * 30), 0))
+
+
+def test_a_file_of_another_size_is_laid_out_again_and_a_lease_that_ended_stays_so(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "jettison")
+    before = Channel(folder, lease_s=60.0, size=2048)
+    schedule = replace(Schedule.of(drop(3)), doubtful_until_us=77)
+    before.publish(schedule, now_us() - 1_000_000)
+    ended_us = before.lease_ends_us()
+    channel = Channel(folder, lease_s=60.0, size=4096)
+    channel.prepare()
+    assert (len(folder.read("plan") or b""), channel.published()) == (4 * 4096, schedule)
+    assert channel.lease_ends_us() == ended_us
+    PlanBoard(channel, schedule).renew()
+    assert [entry.plan.version for entry in (channel.published() or schedule).entries] == [3, 0, 3]
+
+
+@pytest.mark.parametrize(("earlier", "doubtful_until_us"), [(False, NEVER_US), (True, UNKNOWN_US)])
+def test_a_lost_file_leaves_all_answers_of_an_earlier_run_in_doubt(
+    tmp_path: Path, channel: Channel, *, earlier: bool, doubtful_until_us: int
+) -> None:
+    if earlier:
+        (Folder(tmp_path / "jettison") / "ledger").replace("run-000001.jsonl", b"")
+    channel.prepare()
+    published = channel.published()
+    assert published is not None
+    assert (published.newest.version, published.doubtful_until_us) == (0, doubtful_until_us)
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"0000000000 9999999999999999 {}"])
+def test_a_damaged_file_has_no_lease(channel: Channel, content: bytes) -> None:
+    assert channel.lease_ends_us() is None
+    channel._folder.replace("plan", content)
+    assert channel.lease_ends_us() is None
+
+
+def test_the_lease_is_the_usual_one_unless_told_otherwise(channel: Channel) -> None:
+    channel.publish(Schedule.of(drop(1)))
+    assert abs((channel.lease_ends_us() or 0) - now_us() - 60_000_000) < 10_000_000
+    channel.publish(Schedule.of(drop(1)), 5)
+    assert channel.lease_ends_us() == 5
+    assert plan_file.decode(channel._folder.read("plan") or b"") == Schedule.of(drop(1))
