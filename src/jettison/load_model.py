@@ -251,7 +251,8 @@ class LoadModel:
 
 def _normalized(logarithms: Vector) -> Vector:
     weights: Vector = np.exp(logarithms - logarithms.max())
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 def _vector(numbers: Any, low: float, high: float) -> Vector:

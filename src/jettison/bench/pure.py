@@ -73,7 +73,7 @@ def _harm() -> Iterator[Result]:
                 unit=figure.unit,
                 at_most=figure.bar.at_most,
                 at_least=figure.bar.at_least,
-                config={"seeds": len(harm.FRESH_SEEDS), "bound_s": case.bound_s},
+                config={"seeds": len(scenarios.FRESH_SEEDS), "bound_s": case.bound_s},
             )
 
 
