@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.concept.borrow import borrow
+from jettison.concept.borrow import _fit, borrow
 from jettison.errors import InvalidSetting
 
 
@@ -84,3 +84,11 @@ def test_where_nothing_is_known_nothing_is_invented():
 def test_a_confidence_outside_zero_and_one_is_refused():
     with pytest.raises(InvalidSetting, match="confidence"):
         borrow([1.0], [1.0], [1], confidence=95)
+
+
+def test_groups_that_are_known_whole_and_do_not_deviate_give_no_nonsense() -> None:
+    """Where every group is exact and as before, nothing is left to weigh by."""
+    alike = np.full(8, 3.0)
+    with np.errstate(all="raise"):
+        fit = _fit(alike, np.zeros(8), np.ones(8, dtype=bool), alike, 1.96)
+    assert np.isfinite(fit.deviation)

@@ -280,6 +280,14 @@ def test_copies_of_a_row_are_put_together_before_they_are_added_up(spark):
             )
 
 
+def test_rows_that_were_dropped_and_kept_some_columns_are_not_taken_for_kept_ones(spark):
+    rows = spark.createDataFrame([("a", 2.0, 5)] * 40 + [("a", None, 5)] * 60, "key string, jt_weight double, n long")
+    answer = rows.groupBy("key").agg(jt.count("key").alias("n"), jt.sum("n").alias("total")).first()
+    assert (answer.n.kept, answer.n.value) == (40, 80)
+    assert (answer.total.kept, answer.total.value) == (40, 400)
+    assert answer.n.lower <= answer.n.value <= answer.n.upper
+
+
 def test_count_of_rows_includes_rows_without_a_value(spark):
     rows = spark.createDataFrame([(1.0, 2.0), (None, 2.0)], "x double, jt_weight double")
     row = rows.agg(jt.count().alias("rows"), jt.count("x").alias("values")).first()

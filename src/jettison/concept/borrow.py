@@ -185,13 +185,15 @@ def _fit(direct: Floats, error: Floats, there: Bools, prior: Floats, z: float) -
     deviation = max(float(np.mean(gap * gap)) - float(noise.mean()), 0.0)
     for _ in range(20):
         # Weighted moments: groups that are known well say more about how groups differ.
-        weight = 1.0 / (deviation + noise + 1e-300)
-        improved = max(float(np.average(gap * gap - noise, weights=weight * weight)), 0.0)
+        spread = deviation + noise + 1e-300
+        weight = (spread.min() / spread) ** 2
+        improved = max(float(np.average(gap * gap - noise, weights=weight)), 0.0)
         if abs(improved - deviation) <= 1e-9 * (deviation + 1e-300):
             break
         deviation = improved
     # An estimate near 0 is often luck and would make a guess look exact: its upper bound at 95 % is used.
-    deviation += 1.645 * float(np.sqrt(2.0 / (1.0 / (deviation + noise + 1e-300) ** 2).sum()))
+    spread = deviation + noise + 1e-300
+    deviation += 1.645 * float(spread.min() * np.sqrt(2.0 / ((spread.min() / spread) ** 2).sum()))
     if use.sum() < _FEWEST_TO_CALIBRATE:
         return _Fit(deviation, z)
     standard = np.abs(gap) / np.sqrt(deviation + noise)

@@ -100,7 +100,8 @@ def count(
     A group of which no row was kept is not in the result at all.
     """
     z, inverse = estimate.quantile(confidence), _column_named(weight)
-    value = F.when(inverse.isNotNull(), F.lit(1.0)) if column is None else _double(column)
+    counted = inverse.isNotNull() if column is None else inverse.isNotNull() & _column_named(column).isNotNull()
+    value = F.when(counted, F.lit(1.0))
     return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z, window, plain=F.count(value))
 
 
@@ -208,7 +209,8 @@ def _aggregate(
     weight: Column | str,
     plain: Callable[[Column], Column] | None = None,
 ) -> Column:
-    z, value, inverse = estimate.quantile(confidence), _column_named(column), _column_named(weight)
+    z, inverse = estimate.quantile(confidence), _column_named(weight)
+    value = F.when(inverse.isNotNull(), _column_named(column))  # rows that were dropped may keep some columns
     own = None if plain is None else plain(value)
     return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z, window, plain=own)
 
