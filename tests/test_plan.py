@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from jettison.errors import DamagedPlan, InvalidSetting
 from jettison.plan import DropPlan
 from jettison.settings import RandomDrop
+from jettison.settings.base import LONGEST_S
 
 fractions = st.floats(min_value=0.0, max_value=1.0)
 # Any code point at all: blanks, quotes, line separators, lone surrogates, the empty string.
 any_text = st.text(st.characters(exclude_categories=()), max_size=20)
-ages = st.floats(min_value=0.0, exclude_min=True, allow_infinity=False, allow_nan=False)
+ages = st.floats(min_value=0.0, max_value=LONGEST_S, exclude_min=True, allow_nan=False)
 settings_ = st.builds(RandomDrop, fractions) | st.builds(RandomDrop, fractions, fractions, ages)
 plans = st.builds(
     DropPlan, st.integers(min_value=0, max_value=2**63 - 1), st.dictionaries(any_text, settings_, max_size=5), any_text

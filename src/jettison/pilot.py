@@ -282,6 +282,8 @@ class Pilot:
             everything = self._on_record.released(
                 self._last_version + 1, redacted(f"controller failed: {error}")[:_LONGEST_CAUSE]
             )
+            if not everything.points and not self.plan.points and self.plan is self._board.schedule.newest:
+                return  # that is in force already: a file full of alike plans would have no room for the next
             try:
                 self._put_in_force(everything, time.time())
             except Exception as second:

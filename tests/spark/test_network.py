@@ -321,6 +321,7 @@ def test_walking_the_road_map_changes_only_the_plan(source, tmp_path: Path, monk
     Told.share = 0.85
     # The next look at the query, here when it reports that it is idle, makes the plan.
     assert settled(lambda: min(shedder.status().keep_fraction.values()) < 1.0, within_s=120.0)
+    time.sleep(2.0)  # a plan counts from a moment after it was published
     source.land(rows(1000, 3000))
     query.processAllAvailable()
     query.stop()
