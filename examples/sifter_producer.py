@@ -13,10 +13,10 @@ import argparse
 import numpy as np
 
 import jettison as jt
-from jettison.sifter.adapt import AdaptiveSifter
-from jettison.sifter.codec import encode
-from jettison.sifter.queries import completeness
+from jettison.lab.reproduce.sifter.adaptive_sifter import AdaptiveSifter
+from jettison.policies.regions.queries import completeness
 from jettison.source import SifterFilter
+from jettison.source.codec import encode
 
 SECTORS = ("tech", "food", "steel", "energy")
 SPACE = [jt.Attribute.number("price", 0, 500), jt.Attribute.category("sector", SECTORS)]
@@ -30,7 +30,7 @@ def orders(random: np.random.Generator, count: int) -> dict[str, np.ndarray]:
 
 
 def standing_queries(random: np.random.Generator) -> jt.RangeQueries:
-    """A few hundred queries, most of them about dear technology."""
+    """A few hundred queries, most of them about expensive technology."""
     texts = []
     for _ in range(400):
         low = random.uniform(100, 400)

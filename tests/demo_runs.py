@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jettison.demo.experiment import Batch, Run
-from jettison.demo.landing import Landing
-from jettison.demo.rides import RideBook
-from jettison.demo.schedule import Phase, Schedule
+from jettison.lab.demo.experiment import Batch, Run
+from jettison.lab.demo.landing import Landing
+from jettison.lab.demo.rides import RideBook
+from jettison.lab.demo.schedule import Phase, Schedule
 
 PHASES = [Phase(10.0, 100), Phase(30.0, 600), Phase(10.0, 100)]
 START_S = 1_000_000.0
@@ -24,4 +24,4 @@ def run_with(durations: list[float], *, name: str = "x", kept: float = 0.3, unti
         last = int(np.searchsorted(arrivals, now))
         batches.append(Batch(number, now, now + duration, taken, last, kept))
         now, taken = now + duration, last
-    return Run(name, START_S, START_S + until_s, batches, landing, landed=landing.schedule.rows)
+    return Run(name, landing, START_S, START_S, START_S + until_s, batches, landed=landing.schedule.rows)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 
-from jettison import plan_file
-from jettison.batch_report import BatchReport
-from jettison.control import ControlSettings
-from jettison.ledger import Ledger
-from jettison.stats import Budget
+from jettison.control.controller import ControlSettings
+from jettison.core.batch_report import BatchReport
+from jettison.core.plan import PLAN_BYTES
+from jettison.core.stats import Budget
+from jettison.runtime import plan_file
+from jettison.runtime.ledger import Ledger
 
 SETTINGS = ControlSettings(latency_bound_s=3.0)
 PATIENCE_S = 10.0
@@ -24,6 +25,7 @@ class ScriptedController:
         self.stepped = []
         self.versions = []
         self.said_of_arrivals = ""
+        self.decision = None
 
     def initial(self):
         return self._budget("start")
@@ -66,7 +68,7 @@ class FakePublisher:
     """Remembers what was published; fails while `error` is set, or for plans that `refuses` picks."""
 
     def __init__(self, lease_s=3600.0):
-        self.lease_s = lease_s
+        self.lease_s, self.plan_bytes = lease_s, PLAN_BYTES
         self.plans, self.schedules = [], []
         self.valid_until_us: int | None = None
         self.error: Exception | None = None
@@ -146,5 +148,5 @@ def warnings(caplog):
 
 def fly_by(monkeypatch, controller):
     """Have pilots make and restore controllers of this class."""
-    monkeypatch.setattr("jettison.pilot.Controller", controller)
-    monkeypatch.setattr("jettison.restart.Controller", controller)
+    monkeypatch.setattr("jettison.runtime.pilot.Controller", controller)
+    monkeypatch.setattr("jettison.runtime.restart.Controller", controller)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jettison.policies.sifter import fingerprint
-from jettison.settings import RegionDrop
-from jettison.sifter.partition import Partition
-from jettison.sifter.queries import RangeQueries
-from jettison.sifter.raster import Raster
-from jettison.sifter.space import Attribute, Space
+from jettison.policies.regions.plan_raster import fingerprint
+from jettison.policies.regions.queries import RangeQueries
+from jettison.policies.regions.region_setting import RegionDrop
+from jettison.source.partition import Partition
+from jettison.source.raster import Raster
+from jettison.source.region_filter import RegionFilter
+from jettison.source.space import Attribute, Floats, Space
 
 
 def random_space(random: np.random.Generator, most: int = 8) -> Space:
@@ -61,3 +63,10 @@ def setting_of(space: Space, partition: Partition, shares, *, late=None, late_af
         late_keep=None if late is None else tuple(late),
         late_after_s=late_after_s,
     )
+
+
+def drop_of(made: RegionFilter, points: ArrayLike) -> Floats:
+    """Share to drop at each point, shape (points, attributes)."""
+    beyond = 0.0 if made.outside == "keep" else 1.0
+    codes = made.space.codes(np.asarray(points, dtype=np.float64))
+    return np.append(made.drop, beyond)[made.partition.region_of(codes)]

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from jettison.arrivals import Arrivals
-from jettison.stats import PointStats, Stats
+from jettison.control.arrivals import Arrivals
+from jettison.control.memory import from_plain, to_plain
+from jettison.core.stats import PointStats, Stats
 
 
 def batch(number: int, started_s: float, seen: int, oldest: float | None = None, newest: float | None = None) -> Stats:
@@ -116,7 +117,7 @@ def test_a_silent_second_before_a_capped_batch_is_not_taken_for_the_end_of_the_l
 
 
 def test_a_known_cap_is_noticed_in_the_first_full_batch() -> None:
-    arrivals = Arrivals(row_cap=1000)
+    arrivals = Arrivals(given_cap=1000)
     arrivals.observe(batch(0, 10.0, 500, oldest=9.0, newest=10.0))
     arrivals.observe(batch(1, 11.0, 1000, oldest=10.0, newest=10.5))
     assert (arrivals.rows_per_s, arrivals.served_until_s) == (2000.0, 10.5)
@@ -128,7 +129,7 @@ def test_silence_ends_the_rate() -> None:
     arrivals.observe(batch(1, 2.0, 1000))
     arrivals.idle(60.0)
     assert (arrivals.rows_per_s, arrivals.served_until_s) == (0.0, 60.0)
-    assert Arrivals.from_dict(json.loads(json.dumps(arrivals.to_dict()))).to_dict() == arrivals.to_dict()
+    assert from_plain(json.loads(json.dumps(to_plain(arrivals))), Arrivals) == arrivals
 
 
 @pytest.mark.parametrize("span_s", [0.0, 0.022, 0.9])
@@ -145,7 +146,7 @@ def test_a_batch_repeated_after_a_restart_is_not_divided_by_the_time_since() -> 
     arrivals = Arrivals()
     for n in range(3):
         arrivals.observe(batch(n, 100.0 + n, 22_000, oldest=99.0 + n, newest=100.0 + n))
-    arrivals = Arrivals.from_dict(json.loads(json.dumps(arrivals.to_dict())))
+    arrivals = from_plain(json.loads(json.dumps(to_plain(arrivals))), Arrivals)
     arrivals.begin()
     arrivals.observe(batch(3, 105.4, 22_000, oldest=102.0, newest=103.0))  # repeated 3.4 s after the last trigger
     assert arrivals.rows_per_s == pytest.approx(22_000)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import jettison as jt
+from jettison import functions as jf
 from jettison.errors import InvalidSetting
 
 EXACT = None
@@ -31,7 +31,7 @@ def estimates(table, group):
 
 
 def borrower(**settings):
-    return jt.Borrower(group="route", evidence="fare", **settings)
+    return jf.Borrower(group="route", evidence="fare", **settings)
 
 
 LEVELS = np.linspace(10.0, 60.0, 30)
@@ -104,8 +104,8 @@ def test_what_is_remembered_is_bounded():
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"), [({"group": "line"}, "line"), ({"evidence": "route"}, "jt.evidence")]
+    ("changes", "complaint"), [({"group": "line"}, "line"), ({"evidence": "route"}, "jf.evidence")]
 )
 def test_answers_without_what_is_needed_are_refused(changes, complaint):
     with pytest.raises(InvalidSetting, match=complaint):
-        jt.Borrower(**({"group": "route", "evidence": "fare"} | changes)).estimates(answers(0, 60, many(LEVELS)))
+        jf.Borrower(**({"group": "route", "evidence": "fare"} | changes)).estimates(answers(0, 60, many(LEVELS)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jettison import __version__, cli, java
-from jettison.bench.names import BENCHMARKS
-from jettison.demo import defaults
 from jettison.errors import Unsupported
+from jettison.lab.experiments import BENCHMARKS, PAPERS
 
 COMMANDS = ("demo", "bench", "reproduce", "plan", "run", "top")
 
@@ -53,7 +53,7 @@ def test_a_bound_that_is_no_duration(refused: Callable[..., str], latency: str) 
 
 @pytest.mark.parametrize(("typed", "bound_s"), [("3 seconds", 3.0), ("250 ms", 0.25), ("1.5", 1.5)])
 def test_a_bound_may_be_written_as_its_hint_says(monkeypatch: pytest.MonkeyPatch, typed: str, bound_s: float) -> None:
-    from jettison.demo import command
+    from jettison.lab.demo import command
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(java, "require_java", lambda: None)
@@ -70,13 +70,27 @@ def test_a_file_in_a_folder_that_is_not_there(refused: Callable[..., str], tmp_p
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("arguments", [("demo", "--json"), ("bench", "replay", "--json")])
+def test_a_file_that_cannot_be_written(refused: Callable[..., str], tmp_path: Path, arguments: Any) -> None:
+    (tmp_path / "out.json").symlink_to(tmp_path / "nowhere" / "out.json")
+    said = refused(*arguments, str(tmp_path / "out.json"))
+    assert (
+        f"--json must name a file that can be written, got {tmp_path / 'out.json'} (No such file or directory)" in said
+    )
+
+
+def test_asking_whether_a_file_can_be_written_leaves_none(refused: Callable[..., str], tmp_path: Path) -> None:
+    refused("bench", "coffee", "--json", str(tmp_path / "out.json"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_picture_that_could_not_be_drawn(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "--picture must end in .png or .pdf or .svg" in refused("demo", "--picture", str(tmp_path / "x.bmp"))
     assert "--json must name a file, got the folder" in refused("demo", "--json", str(tmp_path))
 
 
 def test_a_checkpoint_that_is_not_there(refused: Callable[..., str], tmp_path: Path) -> None:
-    assert "the folder of a query's checkpoint, got" in refused("top", str(tmp_path / "nowhere"))
+    assert "`CHECKPOINT` must be the folder of a query's checkpoint, got" in refused("top", str(tmp_path / "nowhere"))
 
 
 def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str]) -> None:
@@ -98,7 +112,7 @@ def test_a_pipeline_file_that_is_not_there(refused: Callable[..., str], tmp_path
 
 PIPELINE = {
     "checkpoint": "out/checkpoint",
-    "inputs": {"rides": {"format": "rate", "id": ["value"]}},
+    "inputs": {"rides": {"format": "rate", "row_id": ["value"]}},
     "boxes": {"dear": {"reads": "rides", "sql": "select * from rides where value > 5"}},
     "outputs": {"alarms": {"reads": "dear", "path": "out/alarms"}},
 }
@@ -110,8 +124,8 @@ PIPELINE = {
     [
         ({"latency": "soon"}, "`latency` must be a positive duration, got 'soon'"),
         ({"latency": -3}, "`latency` must be a positive duration, got -3"),
-        ({"checkpoint": None}, "`checkpoint` must name a folder, got None for the pipeline"),
-        ({"checkpoint": ""}, "`checkpoint` must name a folder, got '' for the pipeline"),
+        ({"checkpoint": None}, "it must be a text, got None for checkpoint. Hint: write checkpoint: a folder"),
+        ({"boxes": {"dear": {"reads": "rides", "sql": 3}}}, "it must be a text, got 3 for boxes.dear.sql"),
     ],
 )
 def test_settings_that_no_pipeline_can_have(
@@ -125,10 +139,17 @@ def test_settings_that_no_pipeline_can_have(
     ("change", "message"),
     [
         ({"checkpoint": "nowhere://x/y"}, "nowhere"),
-        ({"inputs": {"rides": {"id": ["value"]}}}, "`format` must name a streaming source, got none for input 'rides'"),
-        ({"inputs": {"rides": {"format": "rate"}}}, "`id` must name the columns of an identity, got none for input"),
-        ({"boxes": {"dear": {"reads": "rides", "sql": None}}}, "`sql` must say what the box does, got none for box"),
-        ({"outputs": {"alarms": {"reads": "dear"}}}, "`path` must name a folder to write to, got none for output"),
+        (
+            {"inputs": {"rides": {"row_id": ["value"]}}},
+            "`format` must be given, got none for inputs.rides.format. Hint: write format: kafka",
+        ),
+        (
+            {"inputs": {"rides": {"format": "rate"}}},
+            "`row_id` must be given, got none for inputs.rides.row_id. Hint: write row_id: [partition, offset]",
+        ),
+        ({"boxes": {"dear": {"reads": "rides"}}}, "`sql` must be given, got none for boxes.dear.sql"),
+        ({"outputs": {"alarms": {"reads": "dear"}}}, "`path` must be given, got none for outputs.alarms.path"),
+        ({"checkpoint": ""}, "`checkpoint` must be given, got none for checkpoint"),
     ],
 )
 def test_a_pipeline_that_can_be_planned_but_not_run(
@@ -141,7 +162,7 @@ def test_a_pipeline_that_can_be_planned_but_not_run(
 
 def test_a_pipeline_without_a_checkpoint_is_planned_but_not_run(refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps({key: PIPELINE[key] for key in ("inputs", "boxes", "outputs")}))
-    assert "`checkpoint` must name a folder, got none for the pipeline" in refused("run", str(tmp_path / "p.json"))
+    assert "`checkpoint` must be given, got none for checkpoint" in refused("run", str(tmp_path / "p.json"))
     assert CliRunner().invoke(cli.app, ["plan", str(tmp_path / "p.json")]).exit_code == 0
 
 
@@ -183,7 +204,7 @@ def test_an_error_that_nobody_raised_on_purpose_keeps_its_traceback(monkeypatch:
 
 
 def test_the_demo_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from jettison.demo import command
+    from jettison.lab.demo import command
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(java, "require_java", lambda: None)
@@ -199,11 +220,25 @@ def test_the_demo_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     }
     assert CliRunner().invoke(cli.app, ["demo", "--cold"]).exit_code == 0
     assert told["cold"]
-    assert (told["bound_s"], tuple(told["seconds"])) == (defaults.BOUND_S, defaults.SECONDS)
+    assert (told["bound_s"], told["seconds"]) == (10.0, [12.0, 42.0, 12.0])
+
+
+def test_a_cold_demo_leaves_the_picture_of_the_warm_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jettison.lab.demo import command
+
+    pictures: list[Path] = []
+    monkeypatch.setattr(java, "require_java", lambda: None)
+    monkeypatch.setattr(command, "run_demo", lambda console, **how: pictures.append(how["picture_path"]))
+    for arguments in (["demo"], ["demo", "--cold"]):
+        assert CliRunner().invoke(cli.app, arguments).exit_code == 0
+    assert pictures == [Path("jettison-demo.png"), Path("jettison-demo-cold.png")]
+    said = " ".join(CliRunner().invoke(cli.app, ["demo", "--help"], env={"COLUMNS": "200"}).output.split())
+    assert "about 4 minutes" in said
+    assert "if not given, jettison-demo.png or jettison-demo-cold.png" in said
 
 
 def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jettison.bench import command
+    from jettison.lab.bench import command
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how) or [])
@@ -215,12 +250,22 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_bar_that_must_be_met_and_is_missed_fails_the_command(
     monkeypatch: pytest.MonkeyPatch, required: bool, status: int
 ) -> None:
-    from jettison.bench import command
-    from jettison.bench.result import Result
+    from jettison.lab.bench import command
+    from jettison.lab.bench.result import Result
 
     missed = Result("a", value=2.0, unit="s", at_most=1.0, required=required)
     monkeypatch.setattr(command, "run_bench", lambda console, **how: [missed])
     assert CliRunner().invoke(cli.app, ["bench", "harm", "--only", "files-3x"]).exit_code == status
+
+
+def test_a_reproduction_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from jettison.lab.reproduce import command
+
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(command, "run_reproduce", lambda console, paper, **how: told.update(how, paper=paper))
+    typed = ["reproduce", "load", "--only", "figure4", "--only", "speed", "--quick", "--out", str(tmp_path)]
+    assert CliRunner().invoke(cli.app, typed).exit_code == 0
+    assert told == {"paper": "load", "quick": True, "seed": 1, "out": tmp_path, "only": ["figure4", "speed"]}
 
 
 def test_a_run_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -241,12 +286,94 @@ def test_help_names_every_command() -> None:
     assert [command for command in COMMANDS if command not in said.output] == []
 
 
-def test_help_names_every_benchmark_and_how_long_it_takes() -> None:
-    said = CliRunner().invoke(cli.app, ["bench", "--help"], env={"COLUMNS": "120"})
+def help_of(command: str) -> list[str]:
+    """Lines of a command's help in a terminal of 80 columns."""
+    said = CliRunner().invoke(cli.app, [command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
     assert said.exit_code == 0
-    lines = [" ".join(line.split()) for line in said.output.splitlines()]
-    for name, (length, what) in BENCHMARKS.items():
-        assert f"{name} {length} {what}" in lines
+    return [" ".join(line.split()) for line in said.output.splitlines()]
+
+
+def test_help_names_every_benchmark_and_how_long_it_takes_in_one_line() -> None:
+    lines = help_of("bench")
+    assert [one.name for one in BENCHMARKS.values() if f"{one.name} {one.length} {one.what}" not in lines] == []
+
+
+def test_help_names_every_paper_how_long_it_takes_and_where_the_report_goes() -> None:
+    lines = help_of("reproduce")
+    for one in PAPERS.values():
+        assert f"{one.name} {one.quick} {one.full or '?'} {one.what}" in lines
+        parts = [f"{part.name} {part.length or '?'} {part.what}" for part in one.parts.values()]
+        assert [part for part in parts if part not in lines] == []
+    assert "[default: (reproduce-PAPER)]" in " ".join(lines).replace("│ │ ", "")
+
+
+WITHOUT = """
+import sys
+
+class Absent:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent)
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in {absent!r} else found(name, package)
+from jettison import cli, java
+java.require_java = lambda: None
+sys.argv = ["jettison", *{arguments!r}]
+cli.main()
+"""
+NOT_THERE = " must be installed, got an environment without it"
+
+
+def without(absent: list[str], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`jettison ARGUMENTS` in a process where some packages are not installed."""
+    script = WITHOUT.format(absent=absent, arguments=arguments)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent", "said"),
+    [
+        (
+            ["demo"],
+            ["matplotlib"],
+            f'matplotlib{NOT_THERE} for `jettison demo`. Hint: pip install "CLONE[demo]"',
+        ),
+        (["demo"], ["pyspark", "matplotlib"], 'for `jettison demo`. Hint: pip install "CLONE[spark,demo]"'),
+        (["plan", "p.json", "--picture", "x.svg"], ["matplotlib"], f"matplotlib{NOT_THERE} for `jettison plan"),
+        (["run", "p.json"], ["pyspark"], f"pyspark{NOT_THERE} for `jettison run`"),
+        (["bench", "replay"], ["pyspark"], f"pyspark{NOT_THERE} for `jettison bench replay`"),
+        (
+            ["bench", "harm", "--only", "kafka-3x"],
+            ["confluent_kafka"],
+            f'confluent_kafka{NOT_THERE} for Kafka. Hint: pip install "CLONE[kafka]"',
+        ),
+        (["reproduce", "sifter"], ["matplotlib"], f"matplotlib{NOT_THERE} for `jettison reproduce sifter`"),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_sentence(
+    tmp_path: Path, arguments: list[str], absent: list[str], said: str
+) -> None:
+    (tmp_path / "p.json").write_text(json.dumps(PIPELINE))
+    done = without(absent, *arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said.replace("CLONE", "/path/to/clone") in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_pure_benchmark_runs_without_any_extra(tmp_path: Path) -> None:
+    done = without(["pyspark", "matplotlib", "numba"], "bench", "sifter", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_benchmarks_need_nothing_but_spark() -> None:
+    script = WITHOUT.split("sys.argv")[0].format(absent=["matplotlib", "numba", "confluent_kafka"], arguments=[])
+    script += "from jettison.lab.experiments import BENCHMARKS\nfor one in BENCHMARKS.values(): one.load()\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_version_is_told() -> None:

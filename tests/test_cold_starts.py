@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from jettison.control import Controller, ControlSettings
-from jettison.sim.harm import dropped
-from jettison.sim.plant import Plant, PlantSettings
-from jettison.stats import Budget, PointStats, Stats
+from jettison.control.controller import Controller, ControlSettings
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.lab.sim.harm import dropped
+from jettison.lab.sim.plant import Plant, PlantSettings
 
 FOLDER = Path(__file__).parent / "data" / "cold_starts"
 TICK_S, LEAD_S, REPORT_S = 0.25, 0.1, 0.05
@@ -75,8 +75,8 @@ def told(controller: Controller, batches: list[Stats]) -> Iterator[Seen]:
 def test_a_query_that_keeps_up_once_warm_is_left_alone(name: str, bound_s: float) -> None:
     case, batches = recorded(name)
     seen = list(told(Controller(ControlSettings(bound_s)), batches))
-    assert [one.budget.keep_fraction for one in seen] == [1.0] * len(batches)
-    assert [one.budget.late_keep_fraction for one in seen] == [1.0] * len(batches)
+    assert [one.budget.share for one in seen] == [1.0] * len(batches)
+    assert [one.budget.late_share for one in seen] == [1.0] * len(batches)
     rates = [one.rows_per_s for one in seen if one.rows_per_s is not None]
     assert max(rates) < 1.4 * case["rows_per_s"]
 
@@ -92,10 +92,10 @@ def test_what_0_1_saw_on_kafka_no_longer_leads_it_astray() -> None:
     seen = list(told(Controller(ControlSettings(5.0)), batches))
     rates = [one.rows_per_s for one in seen if one.rows_per_s is not None]
     assert 0.8 * case["rows_per_s"] < min(rates) <= max(rates) < 1.2 * case["rows_per_s"]
-    assert all(one.budget.keep_fraction == 1.0 for one in seen[:3])
-    assert min(one.budget.keep_fraction for one in seen[:8]) > 0.03
+    assert all(one.budget.share == 1.0 for one in seen[:3])
+    assert min(one.budget.share for one in seen[:8]) > 0.03
     half = next(n for n, one in enumerate(seen) if one.stats.kept > 0.5 * one.stats.seen and n > 0)
-    assert all(one.budget.keep_fraction == 1.0 for one in seen[half + 4 :])
+    assert all(one.budget.share == 1.0 for one in seen[half + 4 :])
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
 
-from jettison.bench.names import BENCHMARKS
 from jettison.cli import app
-from jettison.reproduce.command import PAPERS
+from jettison.lab.experiments import BENCHMARKS, PAPERS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -56,6 +56,8 @@ def test_every_command_is_there_with_its_options(document: Path) -> None:
             assert first in BENCHMARKS, f"jettison {name}{rest}"
         if name == "reproduce" and re.fullmatch(r"[a-z]+", first):
             assert first in PAPERS, f"jettison {name}{rest}"
+            parts = [part for option, part in pairwise(words) if option == "--only" and part.islower()]
+            assert [part for part in parts if part not in PAPERS[first].parts] == [], f"jettison {name}{rest}"
 
 
 @by_name

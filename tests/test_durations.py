@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.durations import seconds, signed_microseconds
+from jettison.core.durations import seconds, signed_microseconds
 from jettison.errors import InvalidSetting
 
 WRONG_TEXT = ["", "3", "seconds", "-3 s", "0 s", "3 fortnights", "1 2 s", "3 seconds later", "9" * 400 + " s"]

@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison import estimate, sampled
-from jettison.coverage import KEEP_FRACTIONS, Coverage, measure_coverage
+from jettison.answers import estimate
+from jettison.answers.ranks import percentile_estimate
 from jettison.errors import InvalidSetting
+from jettison.lab import sampled
+from jettison.lab.coverage import KEEP_FRACTIONS, PERCENTILES, Coverage, measure_coverage
 
-OPS = sampled.NumpyOps()
+OPS = sampled.NUMPY
 Z = estimate.quantile(0.95)
 
 
@@ -36,6 +38,31 @@ def test_bounds_of_count_sum_and_mean_cover_from_30_rows(distribution, fractions
         assert case[name].windows == 2200
         assert case[name].flagged == 0.0
         assert 0.93 <= case[name].covered <= 0.97, case[name]
+
+
+@pytest.mark.parametrize("fractions", KEEP_FRACTIONS, ids=str)
+@pytest.mark.parametrize(("name", "rows"), [("median", (30, 60)), ("p90", (52, 100))])
+def test_bounds_of_percentiles_cover_from_5_rows_beyond_them(fractions, name, rows):
+    only = {name: PERCENTILES[name]}
+    one = by_name(measure_coverage("taxi_fares", fractions, rows, windows=1000, seed=20, percentiles=only))[name]
+    assert one.flagged == 0.0
+    assert 0.925 <= one.covered <= 0.98, one  # of 1,000: the sampling error is 0.007
+
+
+@pytest.mark.parametrize("fractions", [(0.1, 1.0), (1.0, 0.1), (0.5, 0.1)], ids=str)
+@pytest.mark.parametrize("percentage", [0.2, 0.5, 0.75])
+def test_bounds_of_percentiles_cover_where_weights_depend_on_values(fractions, percentage):
+    """The smaller half of the rows is kept with one share, the larger half with another."""
+    random, windows, size = np.random.default_rng(9), 600, 600
+    x = np.sort(random.lognormal(size=(windows, size)), axis=1)
+    share = np.repeat(fractions, size // 2)
+    kept = random.random(x.shape) < share
+    values, truth = np.where(kept, x, np.nan), np.quantile(x, percentage, axis=1)
+    weights, _ = sampled.describe(values, 1.0 / share)
+    ranks = sampled.describe_ranks(values, 1.0 / share, percentage)
+    found = percentile_estimate(percentage)(OPS, weights, ranks, Z)
+    covered = np.mean((found.lower <= truth) & (truth <= found.upper))
+    assert covered >= 0.93, "they may be wider than needed"
 
 
 @pytest.mark.parametrize("distribution", ["taxi_fares", "lognormal"])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from jettison.concept.book import KeptGroups
-from jettison.concept.keys import PANES, packed
-from jettison.control import ControlSettings
-from jettison.group_books import GroupBooks
-from jettison.ledger import Ledger
-from jettison.pilot import BatchReport, Pilot
-from jettison.policies import ConceptDrop, UniformDrop
-from jettison.stats import Budget, EventTimes
-from jettison.storage import Folder
+from jettison.control.controller import ControlSettings
+from jettison.core.stats import Budget, EventTimes
+from jettison.core.storage import Folder
+from jettison.policies import ConceptDrop
+from jettison.policies.groups.group_keys import PANES, packed
+from jettison.policies.groups.pane_book import KeptGroups
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.pilot import BatchReport, Pilot
 
 PANE_US = 10_000_000
 
@@ -25,7 +24,7 @@ class Tenth(ConceptDrop):
 
 
 class Publisher:
-    lease_s = 3600.0
+    lease_s, plan_bytes = 3600.0, 65536
 
     def publish(self, schedule, valid_until_us):
         pass
@@ -46,12 +45,6 @@ def kept(groups: dict[int, int], pane: int, into_pane: float) -> KeptGroups:
     return KeptGroups(tuple(keys.tolist()), tuple(groups.values()), sum(groups.values()), newest_us)
 
 
-def test_a_policy_that_does_not_look_at_groups_has_no_books():
-    books = GroupBooks(UniformDrop(), ("rows",))
-    books.learn({"rows": kept({1: 5}, 0, 0.5)}, None, None)
-    assert books.known("rows") == ((), None)
-
-
 def test_large_groups_are_thinned_in_the_next_plan_and_drift_is_on_record(tmp_path):
     folder = Folder(tmp_path)
     policy = Tenth(group="key", time="at", window="10 seconds")
@@ -65,7 +58,7 @@ def test_large_groups_are_thinned_in_the_next_plan_and_drift_is_on_record(tmp_pa
         pilot.batch(
             BatchReport(
                 "run", number, 1e9 + number, 0.5, seen.rows, pilot.plan.version,
-                seen={"rows": seen.rows}, kept={"rows": seen.rows}, event_times=times, groups={"rows": seen},
+                seen={"rows": seen.rows}, kept={"rows": seen.rows}, event_times=times, observed={"rows": seen},
             )
         )  # fmt: skip
 

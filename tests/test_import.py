@@ -16,8 +16,9 @@ import jettison
 SCRIPT = """
 import sys
 import jettison
-import jettison.pilot, jettison.control, jettison.policies.checks
-plan = jettison.DropPlan(1, {"a": jettison.RandomDrop(0.5)})
+import jettison.runtime.pilot, jettison.control.controller, jettison.policy
+plan = jettison.policy.DropPlan(1, {"a": jettison.policy.RandomDrop(0.5)})
+policy = jettison.WindowDrop(time="at", window="10 seconds", max_gap=3)
 loaded = sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j"))
 print(",".join(loaded))
 """
@@ -27,6 +28,18 @@ def test_importing_jettison_does_not_import_pyspark():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ""
+
+
+def test_the_command_line_imports_the_laboratory_only_for_the_command_that_is_run():
+    script = (
+        "import sys, jettison.cli, jettison.top; print([name for name in sys.modules if name[:12] == 'jettison.lab'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_package_has_few_names():
+    assert len(jettison.__all__) <= 24
 
 
 @pytest.mark.parametrize("name", jettison.__all__)
@@ -47,3 +60,19 @@ def test_the_extra_for_spark_has_what_load_aware_needs() -> None:
     """PySpark's `mapInArrow` asks for pandas."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     assert {re.match(r"[\w-]+", need)[0] for need in project["optional-dependencies"]["spark"]} == {"pyspark", "pandas"}
+
+
+def test_aggregates_can_be_imported_as_functions() -> None:
+    from jettison import functions
+
+    both = set(functions.__all__) & set(jettison.__all__)
+    assert {"avg", "count", "sum"} <= both
+    assert all(getattr(functions, name) is getattr(jettison, name) for name in both)
+
+
+def test_a_module_of_the_product_is_known_by_its_name() -> None:
+    """No two share one, and few lie at the top."""
+    top = Path(jettison.__file__).parent
+    names = [path.stem for path in top.rglob("*.py") if path.stem != "__init__" and "lab" not in path.parts]
+    assert sorted(names) == sorted(set(names))
+    assert len([path for path in top.glob("*.py") if path.stem != "__init__"]) <= 8

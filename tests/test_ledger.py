@@ -5,16 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jettison.ledger import SCHEMA_VERSION, Ledger, Totals
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.stats import PointStats, Stats
-from jettison.storage import Folder
+from jettison.control.budget_figures import BudgetFigures
+from jettison.control.control_settings import ControlSettings
+from jettison.control.load_model import Costs
+from jettison.control.outlook import Ahead, Outlook
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.core.storage import Folder
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.ledger import SCHEMA_VERSION, Ledger, Totals
 
 
 def batch(number: int, seen: int = 10, kept: int = 4, **changes) -> Stats:
@@ -51,6 +56,7 @@ def test_records_hold_what_the_documentation_says(folder):
                 "rides": {"kind": "random", "keep_fraction": 0.4, "late_keep_fraction": 0.1, "late_after_s": 3.0}
             },
             "cause": "twice too many rows",
+            "decision": None,
         },
         {
             "record": "batch",
@@ -65,6 +71,30 @@ def test_records_hold_what_the_documentation_says(folder):
         {"record": "fault", "at_s": 4.0, "kind": "plan", "detail": "no valid plan\nat all"},
         {"record": "stop", "at_s": 5.0, "faults": {"plan": 1}, "error": None},
     ]
+
+
+def test_a_decision_is_on_record_beside_the_counts_of_the_batches_that_ran_under_it(folder):
+    ledger = Ledger.open(folder)
+    outlook = Outlook(ControlSettings(3.0), Costs(0.2, 1e-6, 1e-5), 1000.0)
+    for version, share in ((1, 1.0), (2, 0.4)):
+        decision = BudgetFigures.of(Budget(share, 0.1, 3.0, "why"), outlook, Ahead(1.0, 10.0, 0.0), 5.0, 0.5)
+        ledger.plan(2.0, DropPlan(version, {"rides": RandomDrop(share)}, "why"), decision)
+    for number, version in ((0, 1), (1, 2), (2, 2), (3, None)):
+        ledger.batch(replace(batch(number), plan_version=version), latency_s=1.0)
+    first, second = Ledger(folder).decisions()
+    assert [one["batch_id"] for one in first[1]] == [0]
+    assert [one["batch_id"] for one in second[1]] == [1, 2]
+    assert second[0]["decision"] == {
+        "share": 0.4,
+        "late_share": 0.1,
+        "late_after_s": 3.0,
+        "rows_per_s": 1000.0,
+        "waiting_rows": 5,
+        "costs": {"fixed_s": 0.2, "per_seen_row_s": 1e-6, "per_kept_row_s": 1e-5},
+        "noise": 0.0,
+        "lag_s": 0.5,
+        "expected": {"rows": 10, "kept_rows": 4, "latency_s": pytest.approx(1.20005)},
+    }
 
 
 def test_records_of_one_kind_can_be_asked_for(folder):

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.ledger import Ledger, Totals
-from jettison.ledger_summary import Ranges
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.stats import PointStats, Stats
-from jettison.storage import Folder
+from jettison.core.plan import DropPlan
+from jettison.core.stats import PointStats, Stats
+from jettison.core.storage import Folder
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.ledger import Ledger, Totals
+from jettison.runtime.ledger_summary import Ranges
 
 
 class Counting(Folder):
@@ -73,7 +73,7 @@ def test_the_oldest_files_go_and_their_totals_stay(folder):
 
 
 def test_many_short_runs_do_not_pile_up(folder, monkeypatch):
-    monkeypatch.setattr("jettison.ledger._MOST_SEGMENTS", 5)
+    monkeypatch.setattr("jettison.runtime.ledger._MOST_SEGMENTS", 5)
     for number in range(12):
         Ledger.open(folder).batch(batch(number), latency_s=None)
     assert len(folder.names()) <= 2 * 6 + 1
@@ -110,9 +110,9 @@ def test_files_that_a_crash_left_behind_after_they_were_counted_are_not_counted_
 
 def test_a_writer_that_has_not_ended_is_not_taken_for_closed(folder):
     first = Ledger.open(folder, writer="function")
-    first.function(1.0, 0, "score", 10, 4)
+    first.counted("function", 1.0, 0, "score", 10, 4)
     Ledger.open(folder, writer="function")
-    first.function(2.0, 1, "score", 10, 4)
+    first.counted("function", 2.0, 1, "score", 10, 4)
     assert Ledger(folder).totals("function") == Totals(2, 20, 8)
 
 
@@ -166,7 +166,17 @@ def test_a_damaged_record_is_skipped_and_counted_once(folder, how):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{", b'{"bytes": 1}', b'{"through": 1, "summary": 3}', b"[" * 100_000]
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"bytes": 1}',
+        b'{"through": "run-000009"}',
+        b'{"through": 1, "summary": 3}',
+        b'{"bytes": 400, "through": "run-000009", "summary": {"totals": {"batch": [1, 2]}}}',
+        b"[" * 100_000,
+    ],
 )
 def test_a_damaged_summary_is_made_anew(folder, content):
     ledger = Ledger.open(folder, segment_bytes=500)
@@ -184,10 +194,10 @@ def test_a_damaged_summary_is_made_anew(folder, content):
 
 @given(st.lists(st.integers(0, 60)))
 def test_ranges_hold_what_was_put_into_them(numbers):
-    ranges = Ranges(numbers)
+    ranges = Ranges.of(numbers)
     assert [n for n in range(-2, 64) if n in ranges] == sorted(set(numbers))
     assert ranges.missing(0) == sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers))
-    stretches = list(ranges)
+    stretches = ranges.stretches
     assert all(b[0] - a[1] > 1 for a, b in itertools.pairwise(stretches))
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.load_model import LoadModel
+from jettison.control.load_model import LoadModel, Running
+from jettison.control.memory import from_plain, to_plain
 
 FIXED, PER_SEEN, PER_KEPT = 0.3, 0.8e-6, 9.2e-6
 
@@ -82,9 +83,9 @@ def test_a_restart_does_not_spoil_what_was_learned() -> None:
 
 def test_batches_without_rows_teach_nothing() -> None:
     model = trained()
-    before = model.to_dict()
+    before = to_plain(model)
     model.observe(0, 0, 5.0)
-    assert model.to_dict() == before
+    assert to_plain(model) == before
     assert not LoadModel().ready
 
 
@@ -95,6 +96,22 @@ def test_kept_within_inverts_predict() -> None:
     assert model.costs.kept_within(0.1, 200_000) < 0
     capacity = model.costs.capacity_rows_per_s(1.3)
     assert model.predict(capacity * 1.3, capacity * 1.3) == pytest.approx(1.3)
+
+
+def test_a_batch_that_runs_refutes_costs_under_which_it_had_ended() -> None:
+    draw, model = random.Random(5), LoadModel()
+    for seen in (60_000, 70_000, 80_000, 60_000):
+        model.observe(seen, seen, cost(seen, seen) * math.exp(draw.gauss(0, 0.1)))
+    rows = 250_000
+
+    def cheapest_s(elapsed_s: float) -> float:
+        return model.costs_in_doubt(rows, Running(rows, rows, elapsed_s)).predict(rows, rows)
+
+    unasked_s = model.costs_in_doubt(rows).predict(rows, rows)
+    assert cheapest_s(0.0) == unasked_s == pytest.approx(cheapest_s(unasked_s / 3), rel=0.05)
+    assert unasked_s < cheapest_s(1.3 * unasked_s) <= model.predict(rows, rows) * 1.5
+    # So slow a batch is an accident under all costs, and tells them apart no more.
+    assert cheapest_s(100 * unasked_s) <= cheapest_s(1.3 * unasked_s)
 
 
 def test_alike_batches_do_not_wear_the_model_out() -> None:
@@ -120,5 +137,5 @@ def test_costs_stay_positive_and_finite_whatever_comes(batches: list[tuple[int, 
         model.observe(seen, int(seen * share), duration_s)
         if model.ready:
             assert all(c > 0 and math.isfinite(c) for c in (model.fixed_s, model.per_seen_row_s, model.per_kept_row_s))
-    document = json.loads(json.dumps(model.to_dict(), allow_nan=False))
-    assert LoadModel.from_dict(document).to_dict() == model.to_dict()
+    document = json.loads(json.dumps(to_plain(model), allow_nan=False))
+    assert to_plain(from_plain(document, LoadModel)) == document

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from jettison.core.storage import Folder
 from jettison.errors import CheckpointInUse
-from jettison.owner import Owner, place
-from jettison.storage import Folder
+from jettison.runtime.owner import Owner, place
 
 BEAT_S = 0.1
 

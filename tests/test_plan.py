@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jettison.core.documents import LONGEST_S
+from jettison.core.plan import DropPlan
 from jettison.errors import DamagedPlan, InvalidSetting
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.settings.base import LONGEST_S
+from jettison.policies.uniform.random_setting import RandomDrop
 
 fractions = st.floats(min_value=0.0, max_value=1.0)
 # Any code point at all: blanks, quotes, line separators, lone surrogates, the empty string.
@@ -81,6 +81,14 @@ def test_a_document_with_one_wrong_field_is_damaged(change):
 def test_a_document_without_a_field_is_damaged(missing):
     with pytest.raises(DamagedPlan, match=missing):
         DropPlan.from_json(json.dumps({name: value for name, value in WHOLE.items() if name != missing}))
+
+
+def test_damage_is_named_by_its_path():
+    wrong = WHOLE | {"points": {"rides": {"kind": "random", "keep_fraction": 1.5}}}
+    with pytest.raises(DamagedPlan, match=r"`keep_fraction` must lie in \[0, 1\], got 1.5\) for points.rides"):
+        DropPlan.from_json(json.dumps(wrong))
+    with pytest.raises(DamagedPlan, match=r"Expected `str`, got `int` - at `\$.cause`"):
+        DropPlan.from_json(json.dumps(WHOLE | {"cause": 3}))
 
 
 def test_text_nested_deeper_than_python_follows_is_damaged():

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison import plan_file
+from jettison.core.plan import DropPlan
 from jettison.errors import PlanTooLarge
-from jettison.plan import DropPlan
-from jettison.plan_board import PlanBoard
-from jettison.schedule import Entry, Schedule
-from jettison.settings import RandomDrop
-from jettison.settings.window_marks import WindowMarks
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime import plan_file
+from jettison.runtime.plan_board import PlanBoard
+from jettison.runtime.schedule import NOWHERE, Doubts, Entry, Schedule
 
 LEASE_S = 3.0
 WRITE_S = 0.04
@@ -108,11 +108,11 @@ def test_a_batch_has_the_same_plan_at_every_attempt(actions):
         if action == "wait":
             file.now_s += number
         elif action == "post":
-            board.post(drop(version, number), 0)
+            board.post(drop(version, number), NOWHERE)
         elif action == "renew":
             board.renew()
         elif action == "restate":
-            board.restate(version)
+            board.restate(Doubts(version))
         elif action == "batch":
             start()
         else:
@@ -124,21 +124,21 @@ def test_a_batch_has_the_same_plan_at_every_attempt(actions):
 
 def test_a_plan_counts_once_its_file_is_sure_to_be_there():
     file, board = board_of()
-    assert board.post(drop(1), 0) == pytest.approx(START_S + 0.1)
+    assert board.post(drop(1), NOWHERE) == pytest.approx(START_S + 0.1)
     file.write_s = 0.5
-    board.post(drop(2), 0)
+    board.post(drop(2), NOWHERE)
     file.now_s = START_S + 10.0
-    assert board.post(drop(3), 0) == pytest.approx(START_S + 11.0), "twice the slowest of the last writes"
+    assert board.post(drop(3), NOWHERE) == pytest.approx(START_S + 11.0), "twice the slowest of the last writes"
     file.write_s = 0.0
     for version in range(4, 13):
         file.now_s += 5.0
-        board.post(drop(version), 0)
+        board.post(drop(version), NOWHERE)
     assert starts(board)[-1] == pytest.approx(file.now_s - START_S + 0.1), "which is forgotten in time"
 
 
 def test_a_plan_may_count_at_once():
     _, board = board_of()
-    assert board.post(drop(1), 0, at_once=True) == START_S
+    assert board.post(drop(1), NOWHERE, at_once=True) == START_S
 
 
 @pytest.mark.parametrize("what", ["post", "renew", "restate"])
@@ -146,7 +146,11 @@ def test_batches_since_the_lease_ended_keep_everything_when_they_are_repeated(wh
     file, board = board_of(Schedule((Entry(0, drop(1)),)))
     ended_us = file.ends_us
     file.now_s += 60.0
-    {"post": lambda: board.post(drop(2, 0.25), 0), "renew": board.renew, "restate": lambda: board.restate(5)}[what]()
+    {
+        "post": lambda: board.post(drop(2, 0.25), NOWHERE),
+        "renew": board.renew,
+        "restate": lambda: board.restate(Doubts(5)),
+    }[what]()
     newest = 0.25 if what == "post" else 0.5
     found = {time_us: file.share_kept(time_us) for time_us in (ended_us - 1, ended_us, int((START_S + 60.05) * 1e6))}
     assert list(found.values()) == [0.5, 1.0, 1.0]
@@ -195,14 +199,14 @@ def test_what_does_not_end_with_the_lease_needs_no_stretch_of_its_own(plan):
 def test_restating_what_is_known_writes_nothing():
     file, board = board_of()
     ends_us = file.ends_us
-    board.restate(board.schedule.doubtful_until_us)
+    board.restate(board.schedule.doubts)
     assert file.ends_us == ends_us
 
 
 def test_plans_that_no_batch_can_have_any_more_are_forgotten():
     file, board = board_of()
     for version in (1, 2, 3):
-        board.post(drop(version), 0)
+        board.post(drop(version), NOWHERE)
         file.now_s += 1.0
     board.batch_done(START_S + 1.5)
     board.renew()
@@ -217,7 +221,7 @@ def test_plans_find_room_by_their_real_size():
     _, board = board_of(size=64 * 1024)
     for version in range(1, 40):
         assert board.has_room(drop(version)), version
-        board.post(drop(version), 0)
+        board.post(drop(version), NOWHERE)
 
 
 def test_in_a_full_file_there_is_room_for_a_plan_that_keeps_everything():
@@ -225,10 +229,10 @@ def test_in_a_full_file_there_is_room_for_a_plan_that_keeps_everything():
     version = 0
     while board.has_room(large(version + 1, 4000)):
         version += 1
-        board.post(large(version, 4000), 0)
+        board.post(large(version, 4000), NOWHERE)
     assert version == 3
     assert board.has_room(keep(4))
-    board.post(keep(4), 0)
+    board.post(keep(4), NOWHERE)
     assert not board.has_room(large(5, 4000)), "until a batch is reported"
     board.batch_done(file.now_s + 1.0)
     assert board.has_room(large(5, 4000))
@@ -239,30 +243,30 @@ def test_there_are_never_too_many_plans_and_always_room_to_end_the_last_one():
     version = 0
     while board.has_room(drop(version + 1, 1 / (version + 2))):
         version += 1
-        board.post(drop(version, 1 / (version + 1)), 0)
+        board.post(drop(version, 1 / (version + 1)), NOWHERE)
     assert 40 < version < 60
-    board.post(keep(99), 0)
+    board.post(keep(99), NOWHERE)
     assert not board.has_room(keep(100)), "there was one already"
 
 
 def test_a_plan_too_large_by_itself_is_not_ignored_but_refused():
     _, board = board_of(size=4096)
     for version in (1, 2):
-        board.post(drop(version), 0)
+        board.post(drop(version), NOWHERE)
     assert board.has_room(large(3, 8000))
     with pytest.raises(PlanTooLarge):
-        board.post(large(3, 8000), 0)
+        board.post(large(3, 8000), NOWHERE)
     assert board.schedule.newest.version == 2
 
 
 def test_a_write_that_fails_changes_nothing():
     file, board = board_of()
-    board.post(drop(1), 7)
+    board.post(drop(1), Doubts(7))
     file.while_writing = lambda: (_ for _ in ()).throw(OSError("disk full"))
-    for attempt in (lambda: board.post(drop(2), 8), lambda: board.restate(9)):
+    for attempt in (lambda: board.post(drop(2), Doubts(8)), lambda: board.restate(Doubts(9))):
         with pytest.raises(OSError, match="disk full"):
             attempt()
-    assert (board.schedule, board.schedule.doubtful_until_us) == (file.schedule, 7)
+    assert (board.schedule, board.schedule.doubts) == (file.schedule, Doubts(7))
 
 
 class TestAClockThatIsBehind:
@@ -276,18 +280,18 @@ class TestAClockThatIsBehind:
 
     def test_a_batch_that_is_repeated_has_its_plan(self):
         file, board = self.behind()
-        board.post(drop(3, 0.75), 0, at_once=True)
+        board.post(drop(3, 0.75), NOWHERE, at_once=True)
         board.renew()
         assert file.share_kept(int((START_S + 3595) * 1e6)) == 0.25
 
     @pytest.mark.parametrize("what", ["post", "renew"])
     def test_after_a_report_plans_count_again(self, what):
         file, board = self.behind()
-        board.post(drop(3, 0.75), 0, at_once=True)
+        board.post(drop(3, 0.75), NOWHERE, at_once=True)
         assert file.share_kept(int(file.now_s * 1e6)) == 1.0, "older than all plans: nothing is dropped"
         file.now_s += 1.0
         board.batch_done(START_S + 0.5)
-        board.post(drop(4, 0.75), 0) if what == "post" else board.renew()
+        board.post(drop(4, 0.75), NOWHERE) if what == "post" else board.renew()
         assert file.share_kept(int((START_S + 1.05) * 1e6)) == 1.0
         assert file.share_kept(int((START_S + 1.2) * 1e6)) == 0.75
         assert file.ends_us == int((START_S + 1.04 + LEASE_S) * 1e6), "and the lease is as long as it is to be"
@@ -303,9 +307,9 @@ class TestAClockThatIsBehind:
 
     def test_a_small_step_drops_what_no_batch_had_and_keeps_the_rest(self):
         file, board = board_of()
-        board.post(drop(1, 0.25), 0)
+        board.post(drop(1, 0.25), NOWHERE)
         file.now_s += 2.0
-        board.post(drop(2, 0.75), 0)
+        board.post(drop(2, 0.75), NOWHERE)
         file.now_s -= 1.5
         board.batch_done(file.now_s)
         time_us = int(file.now_s * 1e6)
@@ -317,7 +321,7 @@ class TestAClockThatIsBehind:
 
 def test_what_is_published_says_up_to_when_answers_are_in_doubt():
     file, board = board_of()
-    board.post(drop(1), 11)
-    assert file.schedule.doubtful_until_us == 11
-    board.restate(22)
-    assert file.schedule == replace(board.schedule, doubtful_until_us=22)
+    board.post(drop(1), Doubts(11))
+    assert file.schedule.doubts == Doubts(11)
+    board.restate(Doubts(22))
+    assert file.schedule == replace(board.schedule, doubts=Doubts(22))

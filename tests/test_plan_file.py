@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison import plan_file
+from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.errors import DamagedPlan, PlanTooLarge
-from jettison.plan import DropPlan
-from jettison.plan_file import decode, encode
-from jettison.schedule import Entry, Schedule
-from jettison.settings import RandomDrop
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime import plan_file
+from jettison.runtime.plan_file import decode, encode
+from jettison.runtime.schedule import Doubts, Entry, Schedule
 
 PLAN = Schedule.of(
     DropPlan(7, {"rides": RandomDrop(0.25, 0.05, 3.0)}, "4 times more rows arrive than can be processed")
@@ -46,7 +46,7 @@ def test_any_plan_fills_the_file_exactly_and_comes_back_equal(plan, valid_until_
 
 
 def test_the_usual_size_is_the_default():
-    assert len(encode(PLAN, valid_until_us=0)) == plan_file.DEFAULT_SIZE
+    assert len(encode(PLAN, valid_until_us=0)) == PLAN_BYTES
 
 
 def test_checksum_and_lease_lie_where_the_query_reads_them():
@@ -59,7 +59,7 @@ def test_checksum_and_lease_lie_where_the_query_reads_them():
 def test_a_plan_may_fill_the_file_to_the_last_byte_but_not_beyond():
     needed = len(encode(PLAN, valid_until_us=5, size=4096).rstrip())
     assert decode(encode(PLAN, valid_until_us=5, size=needed)) == PLAN
-    with pytest.raises(PlanTooLarge, match=r"plan version 7.*Hint: raise `plan_size`"):
+    with pytest.raises(PlanTooLarge, match=r"plan version 7.*Hint: a policy asks for more by `plan_bytes`"):
         encode(PLAN, valid_until_us=5, size=needed - 1)
 
 
@@ -111,11 +111,11 @@ def test_a_fitting_checksum_alone_does_not_make_a_plan(body):
 
 def test_plans_come_back_with_the_times_from_which_they_count_and_only_the_newest_with_its_cause():
     older, newer = DropPlan(1, {"rides": RandomDrop(0.5)}, "why"), DropPlan(2, cause="why not")
-    schedule = Schedule((Entry(5, older), Entry(9, newer)), doubtful_until_us=77)
+    schedule = Schedule((Entry(5, older), Entry(9, newer)), Doubts(77, 99, {"ours": 0}))
     found = decode(encode(schedule, valid_until_us=0, size=4096))
     assert [(entry.from_us, entry.plan.version, entry.plan.cause) for entry in found.entries] == [
         (5, 1, ""),
         (9, 2, "why not"),
     ]
     assert found.entries[0].plan.same_settings(older)
-    assert found.doubtful_until_us == 77
+    assert found.doubts == Doubts(77, 99), "marks are others in every run"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jettison.redact import redacted
+from jettison.core.redact import redacted
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.plan import DropPlan
-from jettison.schedule import Entry, Schedule
-from jettison.settings import RandomDrop
-from jettison.settings.window_marks import WindowMarks
+from jettison.core.plan import DropPlan
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime.schedule import Doubts, Entry, Schedule
 
 times = st.integers(min_value=0, max_value=50)
 
@@ -79,6 +79,6 @@ def test_the_newest_plan_is_the_one_that_was_added_last():
 
 
 def test_the_time_up_to_which_answers_are_in_doubt_stays():
-    found = Schedule((Entry(5, plan(1)), Entry(9, plan(2))), doubtful_until_us=77)
+    found = Schedule((Entry(5, plan(1)), Entry(9, plan(2))), Doubts(77))
     changed = [found.followed_by(plan(3), 9), found.forgetting(9), found.lapsed(7), found.known_by(1)]
-    assert [one.doubtful_until_us for one in changed] == [77] * 4
+    assert [one.doubts for one in changed] == [Doubts(77)] * 4

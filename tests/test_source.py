@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import MOST_REGIONS, Leaf, grown
-from jettison.sifter.region_filter import UNIT, RegionFilter
-from jettison.sifter.space import Attribute, Space
+from jettison.policies.regions.grid import uniform_grid
 from jettison.source import SifterFilter
+from jettison.source.partition import MOST_REGIONS, Leaf, grown
+from jettison.source.region_filter import UNIT, RegionFilter
+from jettison.source.space import Attribute, Space
 
 LINE = Space([Attribute.number("x", 0, 1)])
 
@@ -138,11 +138,11 @@ def test_as_many_regions_as_there_may_be_are_told_apart_and_more_are_refused():
 
 
 def test_wrong_columns_are_refused():
-    with pytest.raises(InvalidInput, match="columns for x"):
+    with pytest.raises(InvalidInput, match="column for each of x"):
         sifter([0.5]).decide({"y": [1.0]})
     space = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
     both = SifterFilter(RegionFilter.of(space, uniform_grid(space, 4), [0.0] * 4))
-    with pytest.raises(InvalidInput, match="one length"):
+    with pytest.raises(InvalidInput, match="same length"):
         both.decide([[0.1], [0.1, 0.2]])
 
 

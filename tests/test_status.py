@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jettison.costs.hashing import SharedHashes
-from jettison.costs.report import TaskReport
-from jettison.costs.status import CostStatus
-from jettison.status import Status
+from jettison.costs.cost_hashing import SharedHashes
+from jettison.costs.function_status import CostStatus
+from jettison.costs.task_report import TaskReport
+from jettison.runtime.status import Status
 
 STATUS = Status(
     mode="shedding",
@@ -49,6 +49,15 @@ def test_counts_that_are_estimates_are_called_so():
     assert "about 1,000 of 4,000 rows kept (counts of 2 of 8 batches are estimates)" in line
 
 
+def test_a_batch_that_runs_under_an_older_plan_is_named():
+    status = dataclasses.replace(STATUS, running_batch="from the next batch on: the batch that runs keeps all its rows")
+    expected = (
+        "shedding (keep fraction: rides 0.250, fares 1.000) from the next batch on: the batch that runs keeps all"
+    )
+    assert str(status).startswith(expected)
+    assert "that runs" not in str(dataclasses.replace(status, mode="dry run"))
+
+
 def test_a_query_that_has_ended_is_not_spoken_of_as_running():
     ended = dataclasses.replace(STATUS, mode="ended")
     assert str(ended) == (
@@ -56,6 +65,12 @@ def test_a_query_that_has_ended_is_not_spoken_of_as_running():
     )
     failed = dataclasses.replace(ended, error="java.lang.Boom: it broke\n  at line 7")
     assert str(failed).startswith("ended by an error (java.lang.Boom: it broke), 1,000 of")
+    traced = (
+        "Query 7: Traceback (most recent call last):\n  File 'a.py', line 1, in f\n    g()\nValueError: no zone 7\n"
+    )
+    assert str(dataclasses.replace(ended, error=traced)).startswith(
+        "ended by an error (ValueError: no zone 7), 1,000 of"
+    )
     assert dataclasses.replace(ended, error="password=hunter2").error == "password=***"
 
 
@@ -63,12 +78,12 @@ def test_before_the_first_batch_the_line_says_so():
     assert "latency no batch yet of 3 s" in str(dataclasses.replace(STATUS, latency_s=None))
 
 
-def test_functions_are_shown_with_their_costliest_keys():
+def test_companions_are_shown_with_their_costliest_keys():
     report = TaskReport.empty(SharedHashes(1, 8, seed=1))
     report.top = {"@dear": (4.0, 0.1)}
-    function = CostStatus.of(report, bound_s=1.0, sketch_bytes=128)
-    assert "; score: 0 of 0 rows kept" in str(dataclasses.replace(STATUS, functions={"score": function}))
-    assert "costliest: @dear (25 ms)" in str(dataclasses.replace(STATUS, functions={"score": function}))
+    function = CostStatus.of(report, max_wait_s=1.0)
+    assert "; score: 0 of 0 rows kept" in str(dataclasses.replace(STATUS, companions={"score": function}))
+    assert "costliest: @dear (25 ms)" in str(dataclasses.replace(STATUS, companions={"score": function}))
 
 
 def test_a_snapshot_does_not_change():
@@ -80,5 +95,7 @@ def test_the_line_in_the_readme_is_what_a_status_says():
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     shown = " ".join(re.search(r"```\n(shedding .*?)```", readme, flags=re.DOTALL)[1].split())
     cause = "412,000 rows/s arrive, 131,000 rows/s can be processed within 3.0 s: keep 0.31"
-    status = Status("shedding", {"rows": 0.31}, 7, cause, 2.41, 3.0, 12, 4_200_113, 1_302_411, {})
+    late = {"rows": 0.05}
+    counts = (12, 4_200_113, 1_302_411, {})
+    status = Status("shedding", {"rows": 0.31}, 7, cause, 2.41, 3.0, *counts, late_keep_fraction=late)
     assert shown == str(status)

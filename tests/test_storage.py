@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from jettison import storage
+from jettison.core import storage
+from jettison.core.storage import Folder
 from jettison.errors import Unsupported
-from jettison.storage import Folder
 
 
 class Put(io.BytesIO):
@@ -168,6 +168,8 @@ def test_a_child_knows_its_address(tmp_path):
     child = Folder(tmp_path) / "jettison"
     assert child.uri == f"{tmp_path}/jettison"
     assert repr(child) == f"Folder({str(tmp_path) + '/jettison'!r})"
+    (tmp_path / "beside").write_bytes(b"")
+    assert (child.parent.uri, child.parent.names()) == (str(tmp_path), ["beside"])
 
 
 def test_a_path_with_a_blank_works(tmp_path):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.batch_report import BatchReport
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.stats import PointStats, Stats
-from jettison.tally import Tally
+from jettison.core.batch_report import BatchReport
+from jettison.core.plan import DropPlan
+from jettison.core.stats import PointStats, Stats
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.tally import Tally
 
 
 def report(number: int = 0, input_rows: int = 10_000) -> BatchReport:
@@ -99,18 +99,3 @@ def test_no_protected_share_is_learned_where_nothing_can_be_told(protected, in_f
     tally = Tally(protected)
     tally.exact(report(), stats(a=PointStats(10_000, 9_900)), in_force)
     assert tally.protected_share("a") == 0.0
-
-
-def test_the_last_latency_outlives_batches_without_rows():
-    tally = Tally()
-    tally.batch(report(0), 2.5)
-    tally.batch(report(1), None)
-    assert tally.last_latency_s == 2.5
-
-
-def test_a_batchs_latency_is_handed_out_once():
-    tally = Tally()
-    tally.batch(report(3), 2.5)
-    assert tally.latency_of(3) == 2.5
-    assert tally.latency_of(3) is None
-    assert tally.latency_of(99) is None

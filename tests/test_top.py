@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jettison.costs.hashing import SharedHashes
-from jettison.costs.report import TaskReport
-from jettison.costs.status import STATUS_FILE, CostStatus
-from jettison.ledger import Ledger
-from jettison.plan import DropPlan
-from jettison.stats import PointStats, Stats
-from jettison.storage import Folder
+from jettison.core.plan import DropPlan
+from jettison.core.stats import PointStats, Stats
+from jettison.core.storage import Folder
+from jettison.costs.cost_hashing import SharedHashes
+from jettison.costs.function_status import CostStatus
+from jettison.costs.task_report import TaskReport
+from jettison.runtime.ledger import Ledger
 from jettison.top import run_top
 
 
@@ -32,16 +32,16 @@ def test_latency_rows_cause_and_the_costliest_keys_are_shown(tmp_path: Path) -> 
     ledger.plan(1.0, DropPlan(3, cause="all is well"))
     ledger.batch(Stats(7, 1e9, 0.5, {"rows": PointStats(1000, 900)}, plan_version=3), latency_s=1.25)
     report = TaskReport.empty(SharedHashes(1, 8, seed=1))
-    report.rows_seen, report.rows_kept = 900, 800
+    report.seen, report.kept = 900, 800
     report.top = {"@dear": (4.0, 0.1), "@cheap": (796.0, 0.08)}
     report.dropped_keys = {"@dear": (100.0, 2.5)}
-    status = CostStatus.of(report, bound_s=0.5, sketch_bytes=128)
-    (home / "costs").replace(STATUS_FILE, status.to_json().encode())
+    status = CostStatus.of(report, max_wait_s=0.5)
+    status.report("score").lay_down(home, "load_aware")
     text = shown(tmp_path)
     assert "batch 7, 900 of 1,000 rows kept" in text
     assert "latency: 1.25 s" in text
     assert "plan 3: all is well" in text
-    assert "800 of 900 rows kept" in text
+    assert "score: 800 of 900 rows kept" in text
     dear = next(line for line in text.splitlines() if line.startswith("│ @dear"))
     assert [cell.strip() for cell in dear.strip("│").split("│")] == ["@dear", "4", "25", "0.1", "100"]
 
@@ -50,10 +50,29 @@ def test_a_status_that_cannot_be_read_is_named_and_the_rest_shown(tmp_path: Path
     home = Folder(tmp_path) / "jettison"
     ledger = Ledger.open(home / "ledger")
     ledger.batch(Stats(0, 1e9, 0.5, {"rows": PointStats(10, 10)}, plan_version=1), latency_s=None)
-    (home / "costs").replace(STATUS_FILE, b"{}")
+    (home / "companions").replace("load_aware.json", b"{}")
     text = shown(tmp_path)
     assert "latency: no rows" in text
-    assert "function: " in text
+    assert "load_aware: its report cannot be read" in text
+
+
+def test_a_plan_that_no_batch_has_run_under_is_not_taken_for_that_of_the_last_one(tmp_path: Path) -> None:
+    ledger = Ledger.open(Folder(tmp_path) / "jettison" / "ledger")
+    ledger.batch(Stats(7, 1e9, 0.5, {"rows": PointStats(1000, 1000)}, plan_version=2), latency_s=1.25)
+    ledger.plan(1.0, DropPlan(3, cause="keep 0.25"))
+    assert "plan 3, under which no batch on record has run yet: keep 0.25" in shown(tmp_path)
+
+
+def test_a_plan_that_still_stands_is_shown_with_the_present_reason(tmp_path: Path) -> None:
+    home = Folder(tmp_path) / "jettison"
+    ledger = Ledger.open(home / "ledger")
+    ledger.plan(1.0, DropPlan(1, cause="start: no batch has been measured yet"))
+    ledger.batch(Stats(7, 1e9, 0.5, {"rows": PointStats(10, 10)}, plan_version=1), latency_s=1.25)
+    assert "it still stands" not in shown(tmp_path)
+    home.replace("controller.json", b'{"budget": {"cause": "100 rows/s arrive: keep all"}}')
+    assert "it still stands: 100 rows/s arrive: keep all" in shown(tmp_path)
+    ledger.plan(2e9, DropPlan(2, cause="a later reason"))
+    assert "it still stands" not in shown(tmp_path)
 
 
 def test_a_query_that_has_ended_is_said_to_have(tmp_path: Path) -> None:
@@ -65,6 +84,20 @@ def test_a_query_that_has_ended_is_said_to_have(tmp_path: Path) -> None:
     assert "about 9 of 10 rows kept" in shown(tmp_path)
     ledger.stop(1.7e9, faults={}, error="it broke\n  at line 7")
     assert "the query has ended at 2023-11-14 22:13:20+00:00 by an error: it broke\n" in shown(tmp_path)
+
+
+def test_a_run_that_failed_in_its_first_batch_is_shown_with_its_error(tmp_path: Path) -> None:
+    ledger = Ledger.open(Folder(tmp_path) / "jettison" / "ledger")
+    ledger.start(1.0)
+    assert "query: no batch is on record" in shown(tmp_path)
+    ledger.plan(1.0, DropPlan(1, cause="start"))
+    traced = (
+        "Query 7: Traceback (most recent call last):\n  File 'a.py', line 1, in f\n    g()\nValueError: no zone 7\n"
+    )
+    ledger.stop(1.7e9, faults={}, error=traced)
+    text = shown(tmp_path)
+    assert "by an error: ValueError: no zone 7" in text
+    assert "plan 1, under which no batch on record has run yet: start" in text
 
 
 def test_a_query_that_gives_no_sign_of_life_is_said_to_give_none(tmp_path: Path) -> None:

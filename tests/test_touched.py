@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jettison.plan import DropPlan
-from jettison.schedule import NEVER_US, UNKNOWN_US, Schedule
-from jettison.settings import RandomDrop
-from jettison.stats import EventTimes
-from jettison.touched import TouchedTimes
+from jettison.core.batch_report import BatchReport
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, EventTimes, Stats
+from jettison.policies import UniformDrop
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.pilot import Pilot
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
+from jettison.runtime.touched import TouchedTimes
+from pilot_parts import SETTINGS, FakePublisher, ScriptedController, fly_by
 
 KEPT, THINNED, LATE = RandomDrop(), RandomDrop(0.3), RandomDrop(1.0, late_keep_fraction=0.0, late_after_s=5.0)
 NOTHING = RandomDrop(0.0)
@@ -22,32 +29,79 @@ _START_US = 10**15
 judged: dict[str, int] = {"all": 0, "whole after a drop": 0}
 
 
+class Course(UniformDrop):
+    """A policy that follows a course, whatever the budget."""
+
+    def __init__(self) -> None:
+        self.setting = KEPT
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        return DropPlan(0, {"rows": self.setting}, "the course")
+
+
+@pytest.fixture
+def threadless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pilots under a clock that the test sets, and with no thread of their own: reports alone move them."""
+    fly_by(monkeypatch, ScriptedController)
+    monkeypatch.setattr(Pilot, "_run", lambda *_: None)
+
+
+class Empty:
+    """A checkpoint that Spark has not used."""
+
+    def __truediv__(self, name: str) -> Empty:
+        return self
+
+    def names(self) -> list[str]:
+        return []
+
+
+def pilot_over(publisher: FakePublisher, policy: Any, **options: Any) -> Pilot:
+    """A pilot that keeps no books and remembers nothing but what is published."""
+    nothing = lambda *_, **__: None  # noqa: E731
+    ledger: Any = SimpleNamespace(damaged=0, latest_plans=dict, start=nothing, plan=nothing, fault=nothing)
+    folder: Any = SimpleNamespace(read=nothing, replace=nothing, parent=Empty())
+    return Pilot(("rows",), policy, SETTINGS, publisher, folder, ledger, **options)
+
+
 @dataclass
 class Query:
-    """Spark's side of a guarded query with an append-mode aggregate, and the pilot's rule for whole answers.
+    """Spark's side of a guarded query with an append-mode aggregate, under a real pilot.
 
     The watermark is that of the rows kept; Spark counts in milliseconds, rounded down, and reports a batch while the next
-    one may be running already.
+    one may be running already. Plans count some batches after they are made, if batches are short.
     """
 
     delay_us: int
-    window_us: int
-    schedule: Schedule = field(default_factory=lambda: Schedule.of(DropPlan(0, {"rows": KEPT})))
-    touched: TouchedTimes = field(default_factory=TouchedTimes)
+    batch_s: float
+    publisher: FakePublisher = field(default_factory=FakePublisher)
+    policy: Course = field(default_factory=Course)
+    clock_s: float = 1e9
     newest_kept_us: int | None = None
     watermark_us: int = 0
-    reports: list[tuple[int, int, EventTimes | None]] = field(default_factory=list)
+    reports: list[BatchReport] = field(default_factory=list)
 
-    def publish(self, setting: RandomDrop, batch: int) -> None:
-        plan = DropPlan(self.schedule.newest.version + 1, {"rows": setting})
-        if plan.leaves_partial_answers:
-            self.touched.open()
-        self.schedule = self.schedule.followed_by(plan, batch)
+    def __post_init__(self) -> None:
+        self.restart()
 
     def restart(self) -> None:
         """What is on file stays; what was observed is forgotten, and reports that nobody heard are lost."""
-        self.touched = TouchedTimes(self.touched.until_us)
+        self.pilot = pilot_over(self.publisher, self.policy)
+        self.pilot._board._clock = lambda: self.clock_s
+        self.pilot.start()
         self.reports.clear()
+
+    def change(self, setting: RandomDrop) -> None:
+        self.policy.setting = setting
+        self.pilot.idle(self.clock_s)
+
+    def plan_is_read(self) -> None:
+        self.pilot.answers_found({"ours": 0}, self.delay_us)
+
+    def plan(self) -> DropPlan:
+        plan = self.publisher.schedules[-1].at(int(self.clock_s * 1e6))
+        assert plan is not None
+        return plan
 
     def run(self, batch: int, kept_us: np.ndarray, version: int) -> None:
         """The watermark moves before the batch, by what was kept before it."""
@@ -58,19 +112,21 @@ class Query:
             newest = int(kept_us.max())
             self.newest_kept_us = max(newest, self.newest_kept_us or newest)
             times = EventTimes(newest // 1000 * 1000 + 999, 0, self.watermark_us or None)
-        self.reports.append((batch, version, times))
+        self.reports.append(
+            BatchReport("run", batch, self.clock_s, self.batch_s, len(kept_us), version, event_times=times)
+        )
+        self.clock_s += self.batch_s
 
     def report(self, *, lost: bool) -> None:
-        """What the pilot does when it hears of a batch, if it does."""
-        batch, version, times = self.reports.pop(0)
-        if lost:
-            return
-        self.touched.observe(batch, times)
-        if not self.touched.is_open or times is None:
-            return
-        later = [entry.plan for entry in self.schedule.entries if entry.plan.version >= version]
-        if not any(plan.leaves_partial_answers for plan in later):
-            self.touched.close()
+        """The pilot hears of a batch, or does not."""
+        report = self.reports.pop(0)
+        if not lost:
+            self.pilot.batch(report)
+
+    def doubtful_until_us(self) -> int:
+        """As the answer finds it on file."""
+        doubts = self.publisher.schedules[-1].doubts
+        return doubts.until_us if "ours" in doubts.margins_us else doubts.otherwise_us
 
 
 def kept_by(setting: RandomDrop, late: np.ndarray, protected: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -99,9 +155,11 @@ def stream(random: np.random.Generator, delay_us: int, batches: int, span_us: in
     delay_ms=st.sampled_from([0, 1, 50, 2_000, 30_000]),
     window_us=st.sampled_from([700, 1_000, 333_000, 2_000_000, 10_000_000]),
     span_us=st.sampled_from([1_500, 400_000, 5_000_000]),
+    batch_s=st.sampled_from([0.04, 1.0]),
     change=st.sampled_from([0.05, 0.2, 0.5]),
     lag=st.integers(0, 2),
     restarts=st.sampled_from([0.0, 0.05, 0.2]),
+    unread=st.sampled_from([0.0, 0.5]),
     protected=st.sampled_from([0.0, 0.1]),
     losses=st.sampled_from([0.0, 0.0, 0.3]),
     bursty=st.booleans(),
@@ -111,23 +169,26 @@ def search(
     delay_ms: int,
     window_us: int,
     span_us: int,
+    batch_s: float,
     change: float,
     lag: int,
     restarts: float,
+    unread: float,
     protected: float,
     losses: float,
     bursty: bool,
 ) -> None:
     random = np.random.default_rng(seed)
-    query = Query(delay_ms * 1000, window_us)
+    query = Query(delay_ms * 1000, batch_s)
     open_windows: dict[tuple[int, int], bool] = {}  # by window and group: whether a row is missing
     for batch, at_us in enumerate(stream(random, query.delay_us, 60, span_us, bursty=bursty)):
         if random.random() < restarts:
             query.restart()
-        if random.random() < change:  # counts now, or only for a later batch
-            query.publish(COURSES[random.integers(len(COURSES))], batch + int(random.integers(0, 3)))
-        plan = query.schedule.at(batch)
-        assert plan is not None
+        if random.random() >= unread:
+            query.plan_is_read()
+        if random.random() < change:
+            query.change(COURSES[random.integers(len(COURSES))])
+        plan = query.plan()
         setting = plan.points["rows"]
         assert isinstance(setting, RandomDrop)
         late, safe = random.random(len(at_us)) < 0.5, random.random(len(at_us)) < protected
@@ -139,7 +200,7 @@ def search(
         while len(query.reports) > (random.integers(0, lag + 1) if lag else 0):
             query.report(lost=random.random() < losses)
         # Answers are made while the batch runs; what is on file may be older or newer than its report.
-        until_us = query.touched.until_us
+        until_us = query.doubtful_until_us()
         closed = [key for key in open_windows if (key[0] + 1) * window_us <= query.watermark_us]
         for window, group in closed:
             lost = open_windows.pop((window, group))
@@ -149,7 +210,7 @@ def search(
             judged["whole after a drop"] += whole and until_us > NEVER_US
 
 
-def test_a_window_that_is_called_whole_lost_no_row() -> None:
+def test_a_window_that_is_called_whole_lost_no_row(threadless: None) -> None:
     """Among enough of them, so many after a drop that the search can find one."""
     judged.update(dict.fromkeys(judged, 0))
     search()
@@ -157,30 +218,36 @@ def test_a_window_that_is_called_whole_lost_no_row() -> None:
     assert judged["whole after a drop"] >= 5_000, judged
 
 
-def test_while_nothing_is_dropped_all_answers_are_whole() -> None:
-    touched = TouchedTimes()
-    for batch, newest in enumerate(range(0, 10**6, 10**5)):
-        touched.observe(batch, EventTimes(newest, 0, newest - 10))
-        assert touched.until_us == NEVER_US
-
-
-def test_a_report_that_was_lost_does_not_shorten_the_delay() -> None:
-    """The watermark was set by rows that nobody told of: it says nothing beside the newest time that is known."""
-    touched = TouchedTimes()
-    touched.observe(1, EventTimes(1_000, 0))
-    touched.open()
-    touched.observe(3, EventTimes(9_000, 0, watermark_us=8_000 - 5_000))  # batch 2 had a row of 8,000
-    touched.close()
-    assert touched.until_us == UNKNOWN_US
-    touched.observe(4, EventTimes(9_500, 0, watermark_us=9_000 - 5_000))
-    touched.close()
-    assert touched.until_us == 9_500 + 5_000 + 1
+def test_while_nothing_is_dropped_all_answers_are_whole(threadless: None) -> None:
+    query = Query(delay_us=10_000, batch_s=1.0)
+    for batch in range(20):
+        query.run(batch, np.array([_START_US + batch * 10**6]), query.plan().version)
+        query.report(lost=False)
+        assert query.publisher.schedules[-1].doubts == Doubts()
 
 
 def test_without_a_watermark_doubt_never_ends() -> None:
     touched = TouchedTimes()
     touched.open()
-    touched.observe(0, EventTimes(100, 0))
-    touched.observe(1, EventTimes(200, 0))
+    touched.observe(EventTimes(100, 0))
     touched.close()
     assert touched.until_us == UNKNOWN_US
+    touched.delay_us = 7
+    touched.close()
+    assert touched.until_us == 108
+
+
+def test_what_an_earlier_run_knew_of_its_windows_is_not_believed() -> None:
+    """The query may have been changed since."""
+    assert TouchedTimes(10**15).is_open
+    assert not TouchedTimes().is_open
+
+
+@pytest.mark.parametrize("least_us", [UNKNOWN_US, DEPENDENT_US])
+def test_where_others_drop_rows_every_answer_is_in_doubt(threadless: None, least_us: int) -> None:
+    publisher = FakePublisher()
+    pilot = pilot_over(publisher, Course(), least_doubt_us=least_us)
+    pilot.start()
+    pilot.answers_found({"ours": 0}, 1_000)
+    pilot.batch(BatchReport("run", 0, 1e9, 1.0, 1, pilot.plan.version, event_times=EventTimes(_START_US, 0)))
+    assert all(each.doubts.until_us == each.doubts.otherwise_us == least_us for each in publisher.schedules)

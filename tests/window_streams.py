@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan import DropPlan
-from jettison.policies.window_drop import WindowDrop
-from jettison.stats import Budget, Stats
-from jettison.windows import horizon
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, Stats
+from jettison.policies.window import horizon
+from jettison.policies.window.window_drop import WindowDrop
 
 START = 1_767_225_600  # 2026-01-01, a multiple of all window sizes in the tests
 SCHEMA = "value long, at timestamp"

@@ -1,7 +1,8 @@
 """Load shedding for stream processing: hold the latency, know the error.
 
 Each name is loaded when it is first used, so importing this package imports no pyspark, and producers that only use
-`jettison.source` need nothing but numpy.
+`jettison.source` need nothing but numpy. More aggregates are in `jettison.functions`, what authors of policies need in
+`jettison.policy`.
 """
 
 from __future__ import annotations
@@ -10,120 +11,66 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jettison.borrowed import Borrower
-    from jettison.control import row_cap
-    from jettison.ledger import Ledger
-    from jettison.network.qos import LatencyUtility, LossTolerance, QoS, ValueUtility
-    from jettison.plan import DropPlan
-    from jettison.policies import Policy, UniformDrop
-    from jettison.policies.concept_drop import ConceptDrop
-    from jettison.policies.join_drop import JoinDrop
-    from jettison.policies.network_drop import NetworkDrop
-    from jettison.policies.sifter import Sifter
-    from jettison.policies.window_drop import WindowDrop
-    from jettison.settings import GroupDrop, RandomDrop, RangeDrop, WindowMarks
-    from jettison.sifter.queries import RangeQueries
-    from jettison.sifter.space import Attribute
-    from jettison.spark.aggregates import avg, count, evidence, percentile, stddev, sum, variance
-    from jettison.spark.count_windows import count_windows
-    from jettison.spark.joins import join_side, join_totals, pair_weight
-    from jettison.spark.load_aware import load_aware
-    from jettison.spark.network import Network
-    from jettison.spark.shedder import Shedder
-    from jettison.stats import Budget, PointStats, Stats
-    from jettison.status import Status
-    from jettison.windows.interpolate import interpolate
+    from jettison.costs.load_aware import load_aware as load_aware
+    from jettison.errors import JettisonError as JettisonError
+    from jettison.policies import UniformDrop as UniformDrop
+    from jettison.policies.groups.concept_drop import ConceptDrop as ConceptDrop
+    from jettison.policies.groups.join_drop import JoinDrop as JoinDrop
+    from jettison.policies.network.qos import LossTolerance as LossTolerance
+    from jettison.policies.network.qos import QoS as QoS
+    from jettison.policies.network.qos import ValueUtility as ValueUtility
+    from jettison.policies.regions.queries import RangeQueries as RangeQueries
+    from jettison.policies.regions.sifter import Sifter as Sifter
+    from jettison.policies.window.window_drop import WindowDrop as WindowDrop
+    from jettison.runtime.ledger import Ledger as Ledger
+    from jettison.runtime.status import Status as Status
+    from jettison.source.space import Attribute as Attribute
+    from jettison.spark.aggregates import avg as avg
+    from jettison.spark.aggregates import count as count
+    from jettison.spark.aggregates import percentile as percentile
+    from jettison.spark.aggregates import stddev as stddev
+    from jettison.spark.aggregates import sum as sum
+    from jettison.spark.aggregates import variance as variance
+    from jettison.spark.count_windows import count_windows as count_windows
+    from jettison.spark.network_query import Network as Network
+    from jettison.spark.shedder import Shedder as Shedder
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Attribute": "jettison.sifter.space",
-    "Borrower": "jettison.borrowed",
-    "Budget": "jettison.stats",
-    "ConceptDrop": "jettison.policies.concept_drop",
-    "DropPlan": "jettison.plan",
-    "GroupDrop": "jettison.settings",
-    "JoinDrop": "jettison.policies.join_drop",
-    "LatencyUtility": "jettison.network.qos",
-    "Ledger": "jettison.ledger",
-    "LossTolerance": "jettison.network.qos",
-    "Network": "jettison.spark.network",
-    "NetworkDrop": "jettison.policies.network_drop",
-    "PointStats": "jettison.stats",
-    "Policy": "jettison.policies",
-    "QoS": "jettison.network.qos",
-    "RandomDrop": "jettison.settings",
-    "RangeDrop": "jettison.settings",
-    "RangeQueries": "jettison.sifter.queries",
+    "Attribute": "jettison.source.space",
+    "ConceptDrop": "jettison.policies.groups.concept_drop",
+    "JettisonError": "jettison.errors",
+    "JoinDrop": "jettison.policies.groups.join_drop",
+    "Ledger": "jettison.runtime.ledger",
+    "LossTolerance": "jettison.policies.network.qos",
+    "Network": "jettison.spark.network_query",
+    "QoS": "jettison.policies.network.qos",
+    "RangeQueries": "jettison.policies.regions.queries",
     "Shedder": "jettison.spark.shedder",
-    "Sifter": "jettison.policies.sifter",
-    "Stats": "jettison.stats",
-    "Status": "jettison.status",
+    "Sifter": "jettison.policies.regions.sifter",
+    "Status": "jettison.runtime.status",
     "UniformDrop": "jettison.policies",
-    "ValueUtility": "jettison.network.qos",
-    "WindowDrop": "jettison.policies.window_drop",
-    "WindowMarks": "jettison.settings",
+    "ValueUtility": "jettison.policies.network.qos",
+    "WindowDrop": "jettison.policies.window.window_drop",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
     "count_windows": "jettison.spark.count_windows",
-    "evidence": "jettison.spark.aggregates",
-    "interpolate": "jettison.windows.interpolate",
-    "join_side": "jettison.spark.joins",
-    "join_totals": "jettison.spark.joins",
-    "load_aware": "jettison.spark.load_aware",
-    "pair_weight": "jettison.spark.joins",
+    "load_aware": "jettison.costs.load_aware",
     "percentile": "jettison.spark.aggregates",
-    "row_cap": "jettison.control",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",
     "variance": "jettison.spark.aggregates",
 }
 
-__all__ = [
-    "Attribute",
-    "Borrower",
-    "Budget",
-    "ConceptDrop",
-    "DropPlan",
-    "GroupDrop",
-    "JoinDrop",
-    "LatencyUtility",
-    "Ledger",
-    "LossTolerance",
-    "Network",
-    "NetworkDrop",
-    "PointStats",
-    "Policy",
-    "QoS",
-    "RandomDrop",
-    "RangeDrop",
-    "RangeQueries",
-    "Shedder",
-    "Sifter",
-    "Stats",
-    "Status",
-    "UniformDrop",
-    "ValueUtility",
-    "WindowDrop",
-    "WindowMarks",
-    "avg",
-    "count",
-    "count_windows",
-    "evidence",
-    "interpolate",
-    "join_side",
-    "join_totals",
-    "load_aware",
-    "pair_weight",
-    "percentile",
-    "row_cap",
-    "stddev",
-    "sum",
-    "variance",
-]
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

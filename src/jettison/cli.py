@@ -6,28 +6,54 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
-from jettison import __version__, durations, java
-from jettison.bench import names
-from jettison.demo import defaults
-from jettison.errors import InvalidSetting, JettisonError, explain
+from jettison import __version__, extras, java
+from jettison.core import durations
+from jettison.errors import JettisonError, refuse
 
 app = typer.Typer(
     help="Load shedding for Spark Structured Streaming.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
-_PHASES = ",".join(f"{length:g}" for length in defaults.SECONDS)
-_BENCH_HELP = f"""Ratios against plain Spark and the baselines, measured side by side in one run.
+_PHASES = "12,42,12"
+_WARM, _COLD = "jettison-demo.png", "jettison-demo-cold.png"
 
-How long each takes, roughly, on two cores (all of them: 30 to 60 minutes), and what it measures:
+
+class _BenchHelp(TyperCommand):
+    """Help with the table of benchmarks, which is looked up when help is asked for: a command imports its part alone."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from jettison.lab.experiments import listing_of_benchmarks
+
+        self.help = f"""{self.help}
+
+How long each takes, roughly, on two cores (all of them: 1 to 2 hours), and what it measures:
 
 \b
-{names.listing()}
+{listing_of_benchmarks()}
 """
+        super().format_help(ctx, formatter)
+
+
+class _ReproduceHelp(TyperCommand):
+    """Help with the table of papers, in the same way."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from jettison.lab.experiments import listing_of_papers
+
+        self.help = f"""{self.help}
+
+How long each takes, roughly, on two cores (?: not measured):
+
+\b
+{listing_of_papers()}
+"""
+        super().format_help(ctx, formatter)
 
 
 def _say_version(asked: bool) -> None:
@@ -48,24 +74,31 @@ def _commands(
 @app.command()
 def demo(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
-    picture: Annotated[Path, typer.Option(help="Write the plot to this file (.png, .svg or .pdf).")] = defaults.PICTURE,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help=f"Write the plot to this file (.png, .svg or .pdf); if not given, {_WARM} or {_COLD}."),
+    ] = None,
     latency: Annotated[
         str, typer.Option(metavar="DURATION", help="Latency bound: seconds, or with a unit as in '10 seconds'.")
-    ] = f"{defaults.BOUND_S:g}",
+    ] = "10",
     seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = _PHASES,
-    cold: Annotated[bool, typer.Option("--cold", help="Run in fresh processes and report their first minute.")] = False,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Run in fresh processes and report their first minute; about 5 minutes.")
+    ] = False,
 ) -> None:
-    """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report."""
+    """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report: about 4 minutes."""
+    picture = picture or Path(_COLD if cold else _WARM)
     bound_s, lengths = _seconds("--latency", latency), _three_lengths(seconds)
-    _require_folder("--json", json)
+    _require_writable("--json", json)
     _require_picture(picture, (".png", ".pdf", ".svg"))
+    extras.require("pyspark", "matplotlib", where="`jettison demo`")
     java.require_java()
-    from jettison.demo.command import run_demo  # needs pyspark, which other commands may not
+    from jettison.lab.demo.command import run_demo
 
     run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold)
 
 
-@app.command(help=_BENCH_HELP)
+@app.command(cls=_BenchHelp)
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
@@ -73,42 +106,65 @@ def bench(
     only: Annotated[str | None, typer.Option(metavar="CASE", help="One case of a benchmark that has several.")] = None,
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
-    _require_folder("--json", json)
-    from jettison.bench.command import run_bench
-    from jettison.bench.result import failed
+    _require_writable("--json", json)
+    from jettison.lab.bench.command import run_bench
+    from jettison.lab.bench.result import failed
 
     results = run_bench(Console(), name=name, repetitions=repetitions, json_path=json, only=only)
     if failed(results):
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=_ReproduceHelp)
 def reproduce(
     paper: Annotated[str, typer.Argument(help="aurora, concept, load, sifter or window.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions; every claim is still checked.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for the report and its plots.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report and its plots.", show_default="reproduce-PAPER")
+    ] = None,
     seed: Annotated[int, typer.Option(help="All randomness follows from it.")] = 1,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="One of its experiments; may be given several times.")
+    ] = None,
 ) -> None:
     """One paper's experiments: plots, REPORT.md, and claims.json with a verdict on every claim."""
-    from jettison.reproduce.command import run_reproduce
+    from jettison.lab.reproduce.command import run_reproduce
 
-    run_reproduce(Console(), paper, quick=quick, seed=seed, out=out)
+    run_reproduce(Console(), paper, quick=quick, seed=seed, out=out, only=only or ())
+
+
+def _say_schema(asked: bool) -> None:
+    if asked:
+        from jettison.policies.network.document import schema
+
+        print(schema())
+        raise typer.Exit
 
 
 @app.command()
 def plan(
     pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
     picture: Annotated[Path | None, typer.Option(help="Draw the network to this file (.svg or .png).")] = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema", callback=_say_schema, is_eager=True, help="Print the JSON schema of such files, for editors."
+        ),
+    ] = False,
 ) -> None:
     """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
-    from jettison.network.document import load
-    from jettison.network.picture import describe, draw
+    from jettison.policies.network.document import load
+    from jettison.policies.network.picture import describe, draw
 
     given = load(pipeline)
     if picture is not None:
         _require_picture(picture, (".svg", ".png"))
+        extras.require("matplotlib", where="`jettison plan --picture`")
         draw(given.graph, picture, semantic=given.semantic)
     print(describe(given.graph, semantic=given.semantic))
+    print(
+        "\nWhich boxes need all rows is told from the words of their SQL; `jettison run` reads Spark's own plan of it."
+    )
 
 
 @app.command()
@@ -122,10 +178,11 @@ def run(
     ] = None,
 ) -> None:
     """Run a pipeline of Spark SQL boxes under its latency bound, until it is stopped."""
-    from jettison.network.document import load, require_runnable
+    from jettison.policies.network.document import load, require_runnable
 
     given, length_s = load(pipeline), None if seconds is None else _seconds("--seconds", seconds)
     require_runnable(given)
+    extras.require("pyspark", where="`jettison run`")
     java.require_java()
     from jettison.spark.pipeline import run_pipeline
 
@@ -160,26 +217,34 @@ def _three_lengths(text: str) -> list[float]:
     except ValueError:
         lengths = []
     if len(lengths) != 3 or not all(math.isfinite(length) and length > 0 for length in lengths):
-        raise InvalidSetting(explain("--seconds must be three positive numbers", repr(text), hint=f"write {_PHASES}"))
+        refuse("--seconds must be three positive numbers", repr(text), hint=f"write {_PHASES}")
     return lengths
 
 
-def _require_folder(option: str, path: Path | None) -> None:
+def _require_writable(option: str, path: Path | None) -> None:
     """Refuse a file that could not be written, before minutes of work rather than after them."""
     if path is None:
         return
     if not path.parent.is_dir():
         hint = f"make the folder first: mkdir -p {path.parent}"
-        raise InvalidSetting(explain(f"{option} must name a file in a folder that exists", str(path), hint=hint))
+        refuse(f"{option} must name a file in a folder that exists", str(path), hint=hint)
     if path.is_dir():
-        raise InvalidSetting(explain(f"{option} must name a file", f"the folder {path}", hint="name a file in it"))
+        refuse(f"{option} must name a file", f"the folder {path}", hint="name a file in it")
+    new = not path.exists()
+    try:
+        path.open("a").close()
+    except OSError as error:
+        hint = "name a file in a folder of your own"
+        refuse(f"{option} must name a file that can be written", f"{path} ({error.strerror})", hint=hint, cause=error)
+    if new:
+        path.resolve().unlink()
 
 
 def _require_picture(path: Path, kinds: Sequence[str]) -> None:
-    _require_folder("--picture", path)
+    _require_writable("--picture", path)
     if path.suffix not in kinds:
         hint = f"for example {path.with_suffix(kinds[0])}"
-        raise InvalidSetting(explain(f"--picture must end in {' or '.join(kinds)}", str(path), hint=hint))
+        refuse(f"--picture must end in {' or '.join(kinds)}", str(path), hint=hint)
 
 
 def main() -> None:
@@ -189,3 +254,7 @@ def main() -> None:
     except JettisonError as error:
         print(f"jettison: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import NoReturn
 
 
 class JettisonError(Exception):
@@ -51,6 +52,19 @@ def explain(expected: str, got: str, *, hint: str, where: str = "") -> str:
     """
     place = f" for {where}" if where else ""
     return f"{expected}, got {got}{place}. Hint: {hint.removesuffix('?')}{'?' if hint.endswith('?') else '.'}"
+
+
+def refuse(
+    expected: str,
+    got: str,
+    *,
+    hint: str,
+    where: str = "",
+    error: type[JettisonError] = InvalidSetting,
+    cause: BaseException | None = None,
+) -> NoReturn:
+    """Raise `error` with a message in the house form."""
+    raise error(explain(expected, got, hint=hint, where=where)) from cause
 
 
 def did_you_mean(given: object, known: Iterable[str], *, otherwise: str) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from rich.console import Console
 
-from jettison.bench import command, names
-from jettison.bench.result import Result, failed
 from jettison.errors import InvalidSetting
+from jettison.lab.bench import command
+from jettison.lab.bench.result import Result, failed
+from jettison.lab.experiments import BENCHMARKS, Experiment, Kind
+from jettison.spark import session as spark_session
 
 
 @pytest.fixture
@@ -38,9 +42,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ran.append("pure")
         return [Result("pure", value=2.0, unit="ms", at_most=1.0)]
 
-    monkeypatch.setattr(command, "local_session", session)
+    monkeypatch.setattr(spark_session, "local_session", session)
     monkeypatch.setattr(command.java, "require_java", lambda: ran.append("Java"))
-    monkeypatch.setattr(command, "ON_SPARK", {"first": measured, "second": failing})
 
     def cases(console: Console, only: str | None) -> Iterator[list[Result]]:
         ran.append(f"apart, {only}")
@@ -49,8 +52,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if only is None:
             raise RuntimeError("the third one failed")
 
-    monkeypatch.setattr(command, "PURE", {"pure": pure})
-    monkeypatch.setattr(command, "APART", {"apart": cases})
+    made_up = ModuleType("made_up")
+    made_up.__dict__.update(first=measured, second=failing, pure=pure, apart=cases)
+    monkeypatch.setitem(sys.modules, "made_up", made_up)
+    kinds = {"first": Kind.ON_SPARK, "second": Kind.ON_SPARK, "pure": Kind.PURE, "apart": Kind.APART}
+    registered = {name: Experiment(name, "", "", kind, f"made_up:{name}") for name, kind in kinds.items()}
+    monkeypatch.setattr(command, "BENCHMARKS", registered)
     return ran
 
 
@@ -77,7 +84,7 @@ def test_what_is_measured_is_not_lost_when_the_next_one_fails(ran: list[str], tm
 
 def test_one_case_of_a_benchmark_runs_alone_and_what_it_misses_is_a_failure(ran: list[str]) -> None:
     results = command.run_bench(Console(file=io.StringIO()), name="apart", only="this")
-    assert ran == ["apart, this"]
+    assert ran == ["Java", "apart, this"]
     assert [result.name for result in failed(results)] == ["another"]
 
 
@@ -87,16 +94,16 @@ def test_cases_that_ran_are_not_lost_when_a_later_one_fails(ran: list[str], tmp_
     assert [row["holds"] for row in json.loads((tmp_path / "out.json").read_text())] == [True, False]
 
 
-@pytest.mark.parametrize("name", [None, "pure"])
-def test_one_case_is_refused_where_there_are_none(ran: list[str], name: str | None) -> None:
-    with pytest.raises(InvalidSetting, match="--only with a benchmark of several cases"):
+@pytest.mark.parametrize(("name", "got"), [(None, "no benchmark"), ("pure", "'pure'")])
+def test_one_case_is_refused_where_there_are_none(ran: list[str], name: str | None, got: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"--only needs a benchmark of several cases, got {got}"):
         command.run_bench(Console(file=io.StringIO()), name=name, only="this")
     assert ran == []
 
 
 @pytest.mark.parametrize(("name", "hint"), [("frist", "did you mean 'first'"), ("coffee", "leave the name out")])
 def test_an_unknown_name_is_refused_before_anything_starts(ran: list[str], name: str, hint: str) -> None:
-    with pytest.raises(InvalidSetting, match=rf"a benchmark out of first, second, pure, apart, got '{name}'.*{hint}"):
+    with pytest.raises(InvalidSetting, match=rf"must be one of first, second, pure, apart, got '{name}'.*{hint}"):
         command.run_bench(Console(file=io.StringIO()), name=name)
     assert ran == []
 
@@ -107,7 +114,5 @@ def test_no_repetition_at_all_is_refused(ran: list[str]) -> None:
     assert ran == []
 
 
-def test_every_benchmark_has_one_name_and_help_knows_it() -> None:
-    known = [*command.ON_SPARK, *command.PURE, *command.APART]
-    assert len(set(known)) == len(known)
-    assert list(names.BENCHMARKS) == known
+def test_every_benchmark_is_where_the_registry_says() -> None:
+    assert [one.name for one in BENCHMARKS.values() if not callable(one.load())] == []

@@ -1,30 +1,47 @@
-"""Which cases run, with what load, and what is left out where there is no Kafka. Starts no Spark."""
+"""Which cases run, with what load, how they are judged, and what is left out where there is no Kafka. Starts no Spark."""
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 
-from jettison.bench import harm
-from jettison.bench.harm_case import Case
-from jettison.demo.schedule import Phase
 from jettison.errors import InvalidSetting, JettisonError, Unsupported
+from jettison.lab.bench import harm
+from jettison.lab.bench.harm import bound_holds_from_s, dropped_share
+from jettison.lab.bench.harm_run import Case
+from jettison.lab.demo import verdict
+from jettison.lab.demo.experiment import Batch, Run
+from jettison.lab.demo.landing import Landing
+from jettison.lab.demo.rides import RideBook
+from jettison.lab.demo.schedule import Phase, Schedule
+
+START_S = 1000.0
+
+
+def run_of(*batches: tuple[float, float, float, float], duration_s: float = 10.0, rows_per_s: float = 100.0) -> Run:
+    """A run of batches, each with its start, its length, until when the rows arrived that it takes, and the share kept."""
+    landing = Landing(Schedule.from_phases([Phase(duration_s, rows_per_s)]), RideBook(), int(START_S * 1e6))
+    made: list[Batch] = []
+    for number, (at_s, took_s, arrived_s, kept) in enumerate(batches):
+        first, last = made[-1].last if made else 0, landing.schedule.rows_by(arrived_s * 1e6)
+        made.append(Batch(number, START_S + at_s, START_S + at_s + took_s, first, last, kept))
+    rows, ended_s = landing.schedule.rows, START_S + duration_s
+    return Run("x", landing, START_S, START_S, ended_s, made, landed=rows, load_average=1.0)
 
 
 @pytest.fixture
-def measured() -> list[Case]:
-    """Cases by which capacities were measured."""
+def measured() -> list[tuple[str, str, float]]:
+    """What capacities were measured: source, work and load."""
     return []
 
 
 @pytest.fixture
-def ran(measured: list[Case], monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+def ran(measured: list[tuple[str, str, float]], monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     """Cases that ran, on a query that processes 1,000 rows/s and keeps all that it sees."""
     ran: list[Case] = []
 
@@ -32,48 +49,32 @@ def ran(measured: list[Case], monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     def broker() -> Iterator[str]:
         yield "127.0.0.1:1"
 
-    def batches(case: Case, rows_per_s: float) -> list[dict[str, Any]]:
-        header = {**case.to_dict(), "query_started_s": 0.0, "feed_started_s": 0.0, "ended_s": case.duration_s}
-        counts = {"rows": round(rows_per_s), "seen": 10, "kept": 10, "exact": True}
-        times = {"duration_ms": {"triggerExecution": 1000.0}}
-        return [
-            header | {"feed_late_s": 0.0, "load_average": 1.0},
-            *(
-                counts | times | {"started_epoch_s": s, "oldest_arrival_s": s - 1.0, "newest_arrival_s": float(s)}
-                for s in range(1, int(case.duration_s))
-            ),
-        ]
-
-    def run_cold(case: Case, out: Path, *, address: str | None) -> list[dict[str, Any]]:
+    def run_cold(case: Case, address: str | None) -> Run:
         ran.append(case)
-        return batches(case, case.phases[0].rows_per_s)
+        seconds = range(1, int(case.duration_s) + 1)
+        return run_of(*((s, 1.0, s, 1.0) for s in seconds), duration_s=case.duration_s)
+
+    def capacity(source: str, work: str, load: float, address: str | None) -> float:
+        measured.append((source, work, load))
+        return 1000.0
 
     monkeypatch.setattr(harm, "run_cold", run_cold)
-
-    def measure_warm(case: Case, out: Path, *, address: str | None) -> list[dict[str, Any]]:
-        measured.append(case)
-        return batches(case, 1000.0)
-
-    monkeypatch.setattr(harm, "measure_warm", measure_warm)
+    monkeypatch.setattr(harm, "capacity", capacity)
     monkeypatch.setattr(harm, "broker", broker)
-    monkeypatch.setattr(harm, "jars", lambda bundle: [])
-    monkeypatch.setattr(harm.java, "require_java", lambda: None)
     return ran
 
 
 def test_every_case_runs_under_the_load_that_it_names(ran: list[Case]) -> None:
     results = [result for found in harm.harm(Console(file=io.StringIO())) for result in found]
-    rates = {case.name: case.phases[0].rows_per_s for case in ran}
+    rates = {case.name: case.rows_per_s for case in ran}
     assert list(rates) == list(harm.TRIALS)
     assert [rates[name] for name in ("files-below", "kafka-3x", "files-10x", "fixed-cost")] == [500, 3000, 10_000, 100]
     assert all(result.required and result.bar for result in results)
 
 
-def test_each_capacity_is_measured_once_and_in_a_topic_of_its_own(ran: list[Case], measured: list[Case]) -> None:
+def test_each_capacity_is_measured_once(ran: list[Case], measured: list[tuple[str, str, float]]) -> None:
     list(harm.harm(Console(file=io.StringIO())))
-    topics = [case.name for case in [*ran, *measured] if case.source == "kafka"]
-    assert len(set(topics)) == len(topics)
-    assert len({(case.source, case.name) for case in measured}) == len(measured) == 7
+    assert len(set(measured)) == len(measured) == 7
 
 
 def test_keeping_all_meets_every_bar_on_what_is_dropped(ran: list[Case]) -> None:
@@ -97,10 +98,10 @@ def test_an_unknown_case_is_refused(ran: list[Case]) -> None:
 
 
 def test_without_kafka_its_cases_are_left_out_with_one_line(ran: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(bundle: object) -> list[Path]:
+    def none() -> None:
         raise Unsupported("no mvn on PATH")
 
-    monkeypatch.setattr(harm, "jars", none)
+    monkeypatch.setattr(harm, "broker", none)
     console = Console(file=io.StringIO(), width=200)
     list(harm.harm(console))
     assert {case.source for case in ran} == {"files"}
@@ -110,10 +111,10 @@ def test_without_kafka_its_cases_are_left_out_with_one_line(ran: list[Case], mon
 def test_a_case_that_fails_is_a_bar_missed_and_the_others_run(ran: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     well = harm.run_cold
 
-    def run_cold(case: Case, out: Path, *, address: str | None) -> list[dict[str, Any]]:
+    def run_cold(case: Case, address: str | None) -> Run:
         if case.name == "fixed-cost":
             raise JettisonError("it ended badly")
-        return well(case, out, address=address)
+        return well(case, address)
 
     monkeypatch.setattr(harm, "run_cold", run_cold)
     results = [result for found in harm.harm(Console(file=io.StringIO())) for result in found]
@@ -121,6 +122,46 @@ def test_a_case_that_fails_is_a_bar_missed_and_the_others_run(ran: list[Case], m
     assert len(ran) == len(harm.TRIALS) - 1
 
 
-def test_a_case_survives_the_passage_to_another_process() -> None:
-    case = Case("a", "files", "fares", (Phase(1.0, 2.0), Phase(3.0, 4.0)), 5.0, wild_one_in=7)
-    assert Case.from_dict(case.to_dict()) == case
+def test_rows_dropped_are_counted_by_the_start_of_their_batch() -> None:
+    run = run_of((1, 1, 1, 0.5), (2, 1, 2, 0.9), (3, 1, 3, 1.0))
+    assert dropped_share(run) == pytest.approx(60 / 300)
+    assert dropped_share(run, to_s=2.0) == pytest.approx(0.5)
+    assert dropped_share(run, from_s=3.0) == 0.0
+
+
+def test_without_a_batch_or_its_exact_count_there_is_no_verdict() -> None:
+    assert math.isnan(dropped_share(run_of((1, 1, 1, 1.0), (2, 1, 2, math.nan))))
+    assert math.isnan(dropped_share(run_of()))
+    assert math.isnan(dropped_share(run_of((1, 1, 1, 1.0)), from_s=60.0))
+
+
+def test_the_share_kept_is_put_beside_the_ideal_one() -> None:
+    run = run_of((1, 1, 1, 0.0), (2, 1, 2, 0.3), (3, 1, 3, 0.3), (4, 1, 4, 0.3), duration_s=4.0)
+    figures = {what: value for what, value, _ in harm._overload(Case("x", bound_s=2.5), run, 1 / 3)}
+    assert figures == {"bound holds from": 0.0, "kept of the ideal": pytest.approx(0.225 * 3)}
+
+
+def latencies(run: Run, from_s: float) -> verdict.RowLatencies:
+    return verdict.row_latencies(run, run.batches).between(run.query_started_s + from_s)
+
+
+def test_latency_is_from_arrival_to_commit_of_rows_that_arrived_once_settled() -> None:
+    rows = latencies(run_of((0, 2, 1, 1.0), (2, 3, 4, 1.0), duration_s=4.0), 2.0)
+    assert rows.quantile(1.0) == pytest.approx(3.0, abs=0.02)
+    assert rows.quantile(0.5) == pytest.approx(2.0, abs=0.02)
+
+
+def test_rows_that_still_wait_count_with_their_wait_so_far() -> None:
+    assert latencies(run_of((0, 1, 1, 1.0)), 0.0).quantile(1.0) == pytest.approx(9.0)
+    assert latencies(run_of(), 0.0).quantile(1.0) == pytest.approx(10.0)
+
+
+def test_without_a_row_since_then_latency_has_no_verdict() -> None:
+    assert latencies(run_of((0, 1, 10, 1.0)), 20.0).quantile(0.95) is None
+
+
+def test_the_bound_holds_from_when_the_last_rows_that_break_it_arrived() -> None:
+    run = run_of((2, 6, 2, 1.0), (8, 1, 8, 1.0), *((at, 1, at, 1.0) for at in range(9, 21)), duration_s=20.0)
+    assert 3.0 <= bound_holds_from_s(run, 5.0) <= 6.0
+    assert bound_holds_from_s(run, 10.0) == 0.0
+    assert bound_holds_from_s(run, 0.5) == math.inf

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jettison.bench import kafka_jars
-from jettison.bench.kafka_jars import BROKER, CONNECTOR, Bundle, jars
 from jettison.errors import Unsupported
+from jettison.lab.bench import kafka_jars
+from jettison.lab.bench.kafka_jars import BROKER, CONNECTOR, Bundle, jars
 
 
 @pytest.fixture
@@ -45,5 +45,5 @@ def test_without_maven_one_sentence_says_so(cached: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("bundle", [BROKER, CONNECTOR])
 def test_every_artifact_that_is_asked_for_is_pinned(bundle: Bundle) -> None:
-    pinned = kafka_jars._expected(bundle)
+    pinned = kafka_jars.pinned_jars(bundle)
     assert {"-".join(artifact.split(":")[1:]) + ".jar" for artifact in bundle.artifacts} <= set(pinned)

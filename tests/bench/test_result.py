@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jettison.bench.result import Result, failed, save
+from jettison.lab.bench.result import Result, failed, save
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,8 @@ def test_only_bars_that_must_be_met_make_a_failure() -> None:
 
 
 def test_a_figure_that_could_not_be_measured_is_saved_as_null_and_holds_nothing(tmp_path: Path) -> None:
-    save([Result("a", value=math.nan, unit="ms", at_most=60.0)], tmp_path / "results.json")
-    (row,) = json.loads((tmp_path / "results.json").read_text())
-    assert (row["value"], row["holds"]) == (None, False)
+    never = Result("b", value=1.0, unit="s", baseline=0.0, ratio=math.inf, at_most=2.0)
+    save([Result("a", value=math.nan, unit="ms", at_most=60.0), never], tmp_path / "results.json")
+    not_measured, not_met = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)
+    assert (not_measured["value"], not_measured["holds"]) == (None, False)
+    assert (not_met["ratio"], not_met["holds"]) == (None, False)

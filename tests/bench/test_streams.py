@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.bench.streams import _is_of
+from jettison.lab.bench.streams import _is_of
 
 
 def stage(run: str, batch: str) -> dict[str, str]:

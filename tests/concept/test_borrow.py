@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.concept.borrow import _fit, borrow
+from jettison.answers.borrow import _fit, borrow
 from jettison.errors import InvalidSetting
 
 

@@ -1,4 +1,4 @@
-"""Concepts of scalars, groups and joins, and the accuracy that follows from them."""
+"""Concepts of groups and joins, and the accuracy that follows from them."""
 
 from __future__ import annotations
 
@@ -7,40 +7,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.concept.concepts import Accuracy, GroupConcept, JoinConcept, ScalarConcept
-from jettison.concept.distance import set_change, shift
 from jettison.errors import InvalidSetting
+from jettison.policies.groups.concepts import Accuracy, GroupConcept, JoinConcept
+from jettison.policies.groups.distance import set_change, shift
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_the_keep_fraction_of_a_scalar_meets_its_accuracy(confidence):
+def test_as_many_rows_as_an_accuracy_asks_for_give_it(confidence):
     random = np.random.default_rng(3)
-    values = random.gamma(2.0, 250.0, size=46_000)
-    share = ScalarConcept.of(values).keep_fraction(Accuracy(0.03, confidence))
+    values = random.gamma(2.0, 250.0, size=1_000_000)
+    rows = round(Accuracy(0.03, confidence).rows(values.std() / values.mean()))
     trials = 600
-    means = np.array([values[random.random(len(values)) < share].mean() for _ in range(trials)])
+    means = random.choice(values, (trials, rows)).mean(axis=1)
     within = (np.abs(means / values.mean() - 1.0) <= 0.03).mean()
     assert within == pytest.approx(confidence, abs=4 * np.sqrt(confidence * (1 - confidence) / trials))
 
 
-def test_the_keep_fraction_of_a_sum_meets_its_accuracy_and_needs_more_rows():
-    random = np.random.default_rng(4)
-    values = random.gamma(4.0, 100.0, size=20_000)
-    concept, accuracy = ScalarConcept.of(values), Accuracy(0.05, 0.9)
-    share = concept.keep_fraction_of_sum(accuracy)
-    sums = np.array([values[random.random(len(values)) < share].sum() / share for _ in range(600)])
-    assert (np.abs(sums / values.sum() - 1.0) <= 0.05).mean() == pytest.approx(0.9, abs=0.05)
-    assert share > concept.keep_fraction(accuracy)
-
-
-@pytest.mark.parametrize("values", [[], [5.0], [-1.0, 1.0]])
-def test_where_the_concept_is_unknown_everything_is_kept(values):
-    assert ScalarConcept.of(values, rows=1000).keep_fraction(Accuracy(0.05)) == 1.0
+def test_fewer_rows_than_an_accuracy_asks_for_give_a_larger_error():
+    assert Accuracy(0.05).rows(1.0) == pytest.approx(1536.6, abs=0.1)
+    assert Accuracy(0.05).expected(1536.6 / 4, 1.0) == pytest.approx(0.1, rel=1e-3)
+    assert Accuracy(0.05).expected(0.0, 1.0) == float("inf")
 
 
 def test_bad_accuracies_are_refused():
-    with pytest.raises(InvalidSetting, match="`error` must be positive"):
-        Accuracy(0.0)
+    for error in (0.0, 1.0, 5):
+        with pytest.raises(InvalidSetting, match=r"`error` must lie in \(0, 1\)"):
+            Accuracy(error)
     with pytest.raises(InvalidSetting, match="`confidence`"):
         Accuracy(0.1, 1.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.concept.keys import PANES, packed, unpacked
+from jettison.policies.groups.group_keys import PANES, packed, unpacked
 
 HASHES = st.integers(-(2**31), 2**31 - 1)
 

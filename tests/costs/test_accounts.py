@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from jettison.core.storage import Folder
 from jettison.costs.accounts import FunctionAccounts
-from jettison.costs.hashing import SharedHashes
-from jettison.costs.report import BATCHES_HELD, NAMED_DROPS, TaskReport
-from jettison.ledger import Ledger, Totals
-from jettison.storage import Folder
+from jettison.costs.cost_hashing import SharedHashes
+from jettison.costs.task_report import BATCHES_HELD, NAMED_DROPS, TaskReport
+from jettison.runtime.ledger import Ledger, Totals
 
 HASHES = SharedHashes(1, 8, seed=1)
 
 
 def task(batch_id: int, seen: int, kept: int, **facts: object) -> TaskReport:
     one = TaskReport.empty(HASHES)
-    one.tasks, one.rows_seen, one.rows_kept = 1, seen, kept
+    one.tasks, one.seen, one.kept = 1, seen, kept
     for name, value in facts.items():
         setattr(one, name, value)
     return one.of_batch(batch_id)
@@ -55,7 +55,7 @@ def test_a_batch_is_recorded_when_the_next_one_has_begun_or_the_query_ended(ledg
 def test_a_record_says_what_was_dropped_and_why(ledger: Folder) -> None:
     accounts = FunctionAccounts(ledger, "score", bound_s=2.0)
     many = {f"key {number}": (2.0, float(number)) for number in range(3 * NAMED_DROPS)}
-    shed = task(4, 100, 40, rows_late=5, spared_s=435.0, busy_s=1.5, wait_s=20.0, dropped_keys=many)
+    shed = task(4, 100, 40, late=5, spared_s=435.0, busy_s=1.5, wait_s=20.0, dropped_keys=many)
     accounts.record(total_of(shed, task(5, 10, 10)), 7, at_s=1.0, ended=True)
     first, second = Ledger(ledger).records("function")
     assert first["costs_version"] == 7
@@ -100,5 +100,5 @@ def test_a_running_total_holds_the_last_batches_in_whatever_order_tasks_end() ->
     for order in (tasks, tasks[::-1]):
         total = total_of(*order)
         assert sorted(total.batches) == list(range(BATCHES_HELD, 2 * BATCHES_HELD))
-        assert total.rows_seen == 3 * len(tasks)
+        assert total.seen == 3 * len(tasks)
     assert all(one.dropped == 1 for one in itertools.islice(total.batches.values(), 5))

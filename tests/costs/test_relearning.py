@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jettison.costs.book import FORGET_EVERY, CostBook
-from jettison.costs.hashing import SharedHashes, fingerprints
-from jettison.costs.partition import PartitionSettings, PartitionShedder, WorkerMemory
-from jettison.costs.report import TaskReport
+from jettison.costs.cost_book import FORGET_EVERY, CostBook
+from jettison.costs.cost_hashing import SharedHashes, fingerprints
+from jettison.costs.partition_settings import PartitionSettings
+from jettison.costs.task_report import TaskReport
+from jettison.costs.timed_partition import PartitionShedder, WorkerMemory
 
 HASHES = SharedHashes(2, 2048, seed=1)
 BATCH = 256
@@ -40,7 +41,7 @@ class Cluster:
         for number in range(rows // BATCH):
             memory = self.memories[number % len(self.memories)]
             keys = self.random.choice(500, BATCH, p=self.weights / self.weights.sum())
-            costs = CostBook.decode(self.book.encode("f", bound_s=1.0), "f").costs
+            costs = CostBook.decode(self.book.encode()).costs
             found = costs.estimate(fingerprints(keys))
             factors = [memory.residuals.factor(known=bool(known)) for known in found.known]
             estimated_s += float((found.cost * factors).sum())

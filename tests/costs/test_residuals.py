@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.costs.hashing import SharedHashes, fingerprints
+from jettison.costs.cost_hashing import SharedHashes, fingerprints
 from jettison.costs.residuals import Residuals
 from jettison.costs.sketch import CostSketch
 
@@ -42,7 +44,7 @@ def test_costs_that_double_are_relearned_within_three_windows() -> None:
     window, random = 1024, np.random.default_rng(1)
     sketch, residuals, cost_of_key = CostSketch(SharedHashes(2, 2048, seed=5)), Residuals(), random.uniform(1, 6, 500)
     weights = 1 / np.arange(1, 501)
-    handed_over = sketch.copy()
+    handed_over = deepcopy(sketch)
 
     def run(rows: int, factor: float) -> float:
         nonlocal handed_over
@@ -56,7 +58,7 @@ def test_costs_that_double_are_relearned_within_three_windows() -> None:
             residuals.learn(float(estimate.cost[0]), cost, known=known)
             sketch.learn(print_of_key, [cost])
             if (number + 1) % window == 0:
-                handed_over = sketch.copy()
+                handed_over = deepcopy(sketch)
                 sketch.forget(0.2)
         return estimated / real
 

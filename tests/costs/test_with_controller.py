@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from jettison.control import Controller, ControlSettings
-from jettison.costs.hashing import SharedHashes
-from jettison.costs.partition import PartitionSettings, PartitionShedder, WorkerMemory
-from jettison.costs.report import TaskReport
+from jettison.control.controller import Controller, ControlSettings
+from jettison.core.stats import PointStats, Stats
+from jettison.costs.cost_hashing import SharedHashes
+from jettison.costs.partition_settings import PartitionSettings
 from jettison.costs.sketch import CostSketch
-from jettison.stats import PointStats, Stats
+from jettison.costs.task_report import TaskReport
+from jettison.costs.timed_partition import PartitionShedder, WorkerMemory
 
 HASHES = SharedHashes(2, 512, seed=1)
 FIXED_S = 0.2
@@ -46,7 +47,7 @@ class Query:
             trigger_s, oldest_s = self.now_s, taken_s
             arrivals = np.arange(taken_s, trigger_s, 1.0 / self.rate)
             taken_s = trigger_s
-            share = budget.keep_fraction if self.guarded else 1.0
+            share = budget.share if self.guarded else 1.0
             kept = arrivals[random.random(len(arrivals)) < share]
             self.now_s += FIXED_S / 2 + self.per_seen_row_s * len(arrivals)
             report = TaskReport.empty(HASHES)
@@ -79,11 +80,11 @@ class Query:
 
     def operator_share(self, first: int) -> float:
         late = self.reports[first:]
-        return sum(one.rows_kept for one in late) / sum(one.rows_seen for one in late)
+        return sum(one.kept for one in late) / sum(one.seen for one in late)
 
     def over(self, first: int) -> float:
         late = self.reports[first:]
-        return sum(one.rows_over for one in late) / sum(one.rows_kept for one in late)
+        return sum(one.over for one in late) / sum(one.kept for one in late)
 
 
 def test_an_operator_that_holds_its_bound_leaves_the_guard_nothing_to_do() -> None:

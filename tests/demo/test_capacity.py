@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jettison.demo import capacity
+from jettison.lab.demo import capacity
 
 
 def progress(rows: int, seconds: float) -> SimpleNamespace:
@@ -21,8 +21,9 @@ def test_the_median_of_the_batches_after_the_first_two_counts(monkeypatch: pytes
     monkeypatch.setattr(capacity, "raw_rides", lambda spark, folder, **how: how)
     # Two that warm up, one without rows, three of 100, 200 and 1000 rows a second.
     batches = [(400, 8.0), (400, 6.0), (0, 0.1), (400, 4.0), (400, 2.0), (400, 0.4)]
+    monkeypatch.setattr(capacity, "_start", lambda raw, folder, guarded: query)
     query = SimpleNamespace(awaitTermination=lambda: None, recentProgress=[progress(*batch) for batch in batches])
-    found = capacity._throughput(None, tmp_path, 400, 5, lambda raw, folder: query)  # type: ignore[arg-type, return-value]
+    found = capacity._throughput(None, tmp_path, 400, 5)  # type: ignore[arg-type]
     assert found == pytest.approx(200.0)
     assert landed == {"rows": 2000, "rows_per_file": 100}
 
@@ -33,8 +34,8 @@ def test_it_is_measured_last_beside_a_feed_at_the_overload_to_come(
     done: list[Any] = []
     answers = iter([50_000.0, 80_000.0, 70_000.0])
 
-    def throughput(spark: object, folder: Path, rows_per_batch: int, batches: int, start: object) -> float:
-        done.append((folder.name, rows_per_batch, start))
+    def throughput(spark: object, folder: Path, rows_per_batch: int, batches: int, *, guarded: bool = False) -> float:
+        done.append((folder.name, rows_per_batch, guarded))
         return next(answers)
 
     class Feed:
@@ -51,8 +52,8 @@ def test_it_is_measured_last_beside_a_feed_at_the_overload_to_come(
     monkeypatch.setattr(capacity, "RideFeed", Feed)
     assert capacity.measure_capacity(None, tmp_path, batch_s=4.0, overload=3.0) == 70_000.0  # type: ignore[arg-type]
     warm_guarded, warm_plain, feed, measured, end = done
-    assert warm_guarded[::2] == ("guarded", capacity._start_guarded)
-    assert warm_plain[::2] == ("warm-up", capacity._start_plain)
+    assert warm_guarded[::2] == ("guarded", True)
+    assert warm_plain[::2] == ("warm-up", False)
     assert feed == ("feed", 240_000.0)
-    assert measured == ("measured", 320_000, capacity._start_plain)
+    assert measured == ("measured", 320_000, False)
     assert end == "feed ends"

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from demo_runs import run_with
-from jettison.demo import command
-from jettison.demo.experiment import Moment, Run
-from jettison.demo.schedule import Phase
-from jettison.demo.verdict import Answers
+from jettison.lab.demo import command
+from jettison.lab.demo.experiment import Moment, Run
+from jettison.lab.demo.schedule import Phase
+from jettison.lab.demo.verdict import Answers
 
 ANSWERS = Answers(
     windows=5, answers=120, exact_answers=60, mean_relative_error=0.02, bounds_coverage=0.95, groups_missing=1
@@ -67,7 +67,7 @@ def test_both_runs_get_the_same_arrivals_and_everything_is_written(told: dict[st
     assert (tmp_path / "demo.png").stat().st_size > 0
     shed = document["shed"]
     assert (shed["kept_fraction"], shed["groups_missing"]) == (pytest.approx(0.3), 1)
-    assert shed["latency_p95_s"] < 4.0 < document["plain"]["latency_p95_s"]
+    assert shed["latency_p95_s"] < 4.0 < document["plain"]["latency_peak_s"]
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Capacity: 200 rides/s" in text
     assert "latency  77.0 s (bound 4 s) OVER" in text
@@ -87,11 +87,14 @@ def test_cold_runs_have_processes_of_their_own_and_show_their_first_minute(
 ) -> None:
     runs: list[tuple[bool, float]] = []
 
-    def apart(folder: Path, phases: Sequence[Phase], bound_s: float, title: str, *, guarded: bool) -> Run:
+    def apart(
+        within_s: float, function: Any, folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool
+    ) -> Run:
+        assert function is command.run_cold
         runs.append((guarded, bound_s))
         return run_with([7.0] + [1.0] * 50, name="shed" if guarded else "plain", kept=0.5 if guarded else 1.0)
 
-    monkeypatch.setattr(command, "run_in_fresh_process", apart)
+    monkeypatch.setattr(command, "in_fresh_process", apart)
     console = Console(file=io.StringIO(), width=140)
     document = command.run_demo(console, bound_s=4.0, seconds=SECONDS, picture_path=tmp_path / "demo.png", cold=True)
     assert runs == [(False, 4.0), (True, 4.0)]

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from demo_runs import PHASES, START_S, run_with
-from jettison.demo import experiment
-from jettison.demo.experiment import Batch, Run
-from jettison.ledger import Ledger
-from jettison.stats import PointStats, Stats
+from jettison.core.stats import PointStats, Stats
+from jettison.lab.demo import experiment
+from jettison.lab.demo.experiment import Batch
+from jettison.runtime.ledger import Ledger
 
 
 @dataclass
@@ -56,8 +56,8 @@ class Query:
 
 
 def test_batches_follow_each_other_through_the_feed_and_empty_ones_are_left_out() -> None:
-    progress = [Progress(0, 100), Progress(1, 0), Progress(2, 50, START_S + 2.0, 500)]
-    first, second = experiment._batches(progress)  # type: ignore[arg-type]
+    query = Query([Progress(0, 100), Progress(1, 0), Progress(2, 50, START_S + 2.0, 500)])
+    first, second = experiment._batches(experiment._with_rows(query), None)  # type: ignore[arg-type]
     assert first == Batch(0, START_S, START_S + 1.5, 0, 100, 1.0)
     assert second == Batch(2, START_S + 2.0, START_S + 2.5, 100, 150, 1.0)
 
@@ -70,7 +70,6 @@ def test_a_batch_is_sampled_from_its_first_row_to_its_last() -> None:
 
 def test_latency_counts_from_a_rows_own_arrival() -> None:
     run = run_with([1.0] * 5)
-    assert run.landing is not None
     batch = Batch(0, START_S, START_S + 4.0, 0, 101, 1.0)  # 100 rows arrive in each of the first seconds
     latencies = batch.latencies(run.landing)
     assert (latencies[0], latencies[-1]) == (pytest.approx(4.0), pytest.approx(3.0))
@@ -90,36 +89,37 @@ class TestMeter:
         monkeypatch.setattr(experiment.time, "time", lambda: START_S + 20.0)
 
     def meter(self, *progress: Progress) -> tuple[experiment._Meter, Query]:
-        query = Query(list(progress))
-        return experiment._Meter(run_with([]), query, PHASES), query  # type: ignore[arg-type]
+        query, landing = Query(list(progress)), run_with([]).landing
+        feed = SimpleNamespace(landing=landing, schedule=landing.schedule, started_s=START_S, phases=PHASES)
+        return experiment._Meter("x", feed, query), query  # type: ignore[arg-type]
 
     def test_the_latency_shown_is_the_age_of_the_oldest_row_without_an_answer(self) -> None:
         meter, query = self.meter()
-        moment = meter.moment(0.4, "why")
+        status = SimpleNamespace(keep_fraction={"rides": 0.4}, cause="why")
+        moment = meter.moment(SimpleNamespace(status=lambda: status))  # type: ignore[arg-type]
         assert (moment.latency_s, moment.elapsed_s, moment.total_s) == (pytest.approx(20.0), pytest.approx(20.0), 50.0)
         assert (moment.arrival_rows_per_s, moment.kept_fraction, moment.note) == (600, 0.4, "why")
         query.recentProgress.append(Progress(0, 500))  # the rows of the first 5 s
-        assert meter.moment(1.0, "").latency_s == pytest.approx(15.0)
-        assert meter.moment(1.0, "").latency_s == pytest.approx(15.0), "a batch counts once"
+        assert meter.moment(None).latency_s == pytest.approx(15.0)
+        assert meter.moment(None).latency_s == pytest.approx(15.0), "a batch counts once"
 
     def test_batches_between_two_looks_are_counted_too(self) -> None:
         meter, query = self.meter(Progress(0, 100))
-        meter.moment(1.0, "")
+        meter.moment(None)
         query.recentProgress += [Progress(1, 200), Progress(2, 200)]
-        assert meter.moment(1.0, "").latency_s == pytest.approx(15.0)
+        assert meter.moment(None).latency_s == pytest.approx(15.0)
 
     def test_nobody_waits_once_all_rows_are_answered(self) -> None:
         meter, _ = self.meter(Progress(0, 20_000))
-        assert meter.moment(1.0, "").latency_s == 0.0
+        assert meter.moment(None).latency_s == 0.0
 
 
 def test_kept_fractions_come_from_exact_counts_in_the_ledger_alone(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     for number, point in enumerate([PointStats(100, 25), PointStats(100, 90, exact=False)]):
         ledger.batch(Stats(number, START_S, 1.0, {"rides": point}, plan_version=1), latency_s=None)
-    run = Run("shed", START_S, batches=[Batch(n, 0.0, 1.0, 0, 1, 1.0) for n in range(3)], ledger=ledger)
-    experiment._with_kept_fractions(run)
-    counted, estimated, unknown = [batch.kept_fraction for batch in run.batches]
+    batches = experiment._batches([Progress(number, 100) for number in range(3)], ledger)  # type: ignore[misc]
+    counted, estimated, unknown = [batch.kept_fraction for batch in batches]
     assert counted == 0.25
     assert math.isnan(estimated)
     assert math.isnan(unknown)

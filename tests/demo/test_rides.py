@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.demo.rides import BOOK_ROWS, ZONES, RideBook, RideWriter, zone_name
+from jettison.lab.demo.rides import BOOK_ROWS, ZONES, RideBook, RideWriter, zone_name
 
 BOOK = RideBook(seed=7)
 WRITER = RideWriter(BOOK, max_rows=2 * BOOK_ROWS + 10)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jettison.network.candidates import drop_model
-from jettison.network.document import load
-from jettison.network.picture import describe
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.document import load
+from jettison.policies.network.picture import describe
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "network.yaml"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison.bench.kafka import broker
-from jettison.bench.kafka_jars import CONNECTOR, jars
 from jettison.errors import Unsupported
+from jettison.lab.bench.kafka import broker
+from jettison.lab.bench.kafka_jars import CONNECTOR, jars
 from jettison.spark.session import LOCAL
 
 

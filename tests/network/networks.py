@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jettison.network import Box, Input, LossTolerance, Output, QoS, QueryGraph, ValueUtility
+from jettison.policies.network import Box, Input, LossTolerance, Output, QoS, QueryGraph, ValueUtility
 
 UNIFORM = ((0.0, 100.0, 1.0),)
 

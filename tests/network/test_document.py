@@ -10,15 +10,15 @@ from typer.testing import CliRunner
 
 from jettison.cli import app
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.network.document import load, parse
-from jettison.network.picture import describe
+from jettison.policies.network.document import BoxFile, load, parse, require_runnable
+from jettison.policies.network.picture import describe
 
 DOCUMENT = {
     "latency": "3 seconds",
-    "inputs": {"rides": {"rate": 100, "id": ["id"], "values": [[0, 100, 1.0]]}},
+    "inputs": {"rides": {"rate": 100, "row_id": ["id"], "values": [[0, 100, 1.0]]}},
     "boxes": {
         "parse": {"reads": "rides", "kind": "map", "sql": "select * from rides", "cost": 4},
-        "dear": {
+        "expensive": {
             "reads": "parse",
             "sql": "select * from parse where value > 50",
             "selectivity": 0.5,
@@ -27,7 +27,7 @@ DOCUMENT = {
     },
     "outputs": {
         "archive": {"reads": "parse", "qos": {"loss_tolerance": [[100, 1], [20, 0.8], [0, 0]]}},
-        "alarms": {"reads": "dear", "qos": {"value": [[0, 70, 0.2], [70, 100, 1.0]]}},
+        "alarms": {"reads": "expensive", "qos": {"value": [[0, 70, 0.2], [70, 100, 1.0]]}},
     },
 }
 
@@ -35,34 +35,50 @@ DOCUMENT = {
 def test_a_file_becomes_a_network(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps(DOCUMENT))
     pipeline = load(tmp_path / "p.json")
-    assert list(pipeline.graph.boxes) == ["parse", "dear"]
+    assert list(pipeline.graph.boxes) == ["parse", "expensive"]
     assert pipeline.graph.is_split("parse")
     assert pipeline.latency == "3 seconds"
+
+
+def test_options_of_a_source_stay_what_they_are() -> None:
+    options = {"maxFilesPerTrigger": 1, "header": True, "share": 0.5, "startingOffsets": "earliest"}
+    kept = parse(DOCUMENT | {"inputs": {"rides": {"options": options}}}).inputs["rides"].options
+    assert {name: str(value) for name, value in kept.items()} == {name: str(value) for name, value in options.items()}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"boxs": {}}, "boxs for the pipeline"),
-        ({"boxes": {"parse": {"reads": "rides", "costs": 3}}}, "costs for box 'parse'"),
+        ({"boxs": {}}, "boxs for the pipeline. Hint: did you mean 'boxes'"),
+        ({"boxes": {"parse": {"reads": "rides", "costs": 3}}}, "costs for boxes.parse. Hint: did you mean 'cost'"),
         (
             {"outputs": {"o": {"reads": "rides", "qos": {"loss_tolerance": [[100, 1], [50, 0.1], [0, 0]]}}}},
             "output 'o'",
         ),
-        ({"outputs": {"o": {"qos": {}}}}, "`reads`"),
-        ({"boxes": {"both": {"reads": ["rides", "rides"], "sql": "select * from rides"}}}, "join or union.*box 'both'"),
-        ({"inputs": [1]}, "map names to settings"),
-        ({"boxes": {"parse": {"reads": "rides", "cost": "four"}}}, "'four' for box 'parse'"),
-        ({"inputs": {"rides": {"id": ["id"], "rate": "fast"}}}, "'fast' for input 'rides'"),
-        ({"outputs": {"o": {"reads": "rides", "qos": {"loss_tolerance": 5}}}}, "numbers.*for output 'o'"),
+        ({"outputs": {"o": {"qos": {}}}}, "`reads` must be given, got none for outputs.o. Hint: write reads: "),
         (
-            {
-                "boxes": {
-                    "n": {"reads": "rides", "kind": "aggregate", "weighted": True, "sql": "select count(*) from rides"}
-                }
-            },
-            "uses `jt_weight`.*box 'n'",
+            {"boxes": {"both": {"reads": ["rides", "rides"], "sql": "select * from rides"}}},
+            "join or union.*boxes.both",
         ),
+        ({"inputs": [1]}, r"names with settings, got \[1\] for inputs"),
+        ({"boxes": {"parse": None}}, "names with settings, got None for boxes.parse"),
+        ({"boxes": {7: {"reads": "rides"}}}, "names that are texts, got `int` for the pipeline"),
+        ({"boxes": {"parse": {"reads": "rides", "cost": "four"}}}, "a number, got 'four' for boxes.parse.cost. Hint: "),
+        ({"boxes": {"parse": {"reads": "rides", "cost": -1}}}, "a number >= 0.0, got -1 for boxes.parse.cost"),
+        ({"boxes": {"parse": {"reads": "rides", "kind": "filtre"}}}, "boxes.parse.kind. Hint: did you mean 'filter'"),
+        ({"boxes": {"parse": {"reads": "rides", "passes": [[1, 2], [3]]}}}, r"got \[3\] for boxes.parse.passes.1"),
+        ({"inputs": {"rides": {"row_id": ["id"], "rate": "fast"}}}, "'fast' for inputs.rides.rate"),
+        ({"latency": True}, "a number or a text, got True for latency"),
+        (
+            {"outputs": {"o": {"reads": "rides", "qos": {"loss_tolerance": 5}}}},
+            "got 5 for outputs.o.qos.loss_tolerance",
+        ),
+        ({"outputs": {"o": {"reads": "rides", "qos": {"wieght": 5}}}}, "outputs.o.qos. Hint: did you mean 'weight'"),
+        (
+            {"boxes": {"n": {"reads": "rides", "kind": "aggregate", "weighted": True}}},
+            "weighted for boxes.n. Hint: leave it",
+        ),
+        ({"inputs": {"rides": {"id": ["id"]}}}, "id for inputs.rides. Hint: it is called `row_id` now"),
     ],
 )
 def test_mistakes_are_named(change: dict[str, object], message: str) -> None:
@@ -129,7 +145,7 @@ def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path, name: str) 
 
 def test_aliases_are_welcome_where_they_repeat_a_setting(tmp_path: Path) -> None:
     text = """
-    inputs: {rides: &source {rate: 3, id: [id]}, others: {<<: *source, rate: 5}}
+    inputs: {rides: &source {rate: 3, row_id: [id]}, others: {<<: *source, rate: 5}}
     boxes: {both: {reads: [rides, others]}}
     outputs: {out: {reads: both}}
     """
@@ -148,6 +164,28 @@ def test_the_plan_command_shows_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "network.svg"
     result = CliRunner().invoke(app, ["plan", str(tmp_path / "p.json"), "--picture", str(picture)])
     assert result.exit_code == 0, result.output
-    assert "parse__dear" in result.output
+    assert "parse__expensive" in result.output
     assert "load saved" in result.output
     assert picture.exists()
+
+
+def test_the_schema_is_for_editors() -> None:
+    result = CliRunner().invoke(app, ["plan", "--schema"])
+    assert result.exit_code == 0, result.output
+    known = json.loads(result.output)["$defs"]
+    assert set(known["BoxFile"]["properties"]) == set(BoxFile.__struct_fields__)
+    assert known["BoxFile"]["properties"]["cost"]["minimum"] == 0
+    assert known["BoxFile"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({}, "`checkpoint` must be given"),
+        ({"checkpoint": " "}, "`checkpoint` must be given"),
+        ({"checkpoint": "c"}, "`format` must be given, got none for inputs.rides.format. Hint: write format: kafka"),
+    ],
+)
+def test_what_can_be_planned_and_not_run_is_named(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        require_runnable(parse(DOCUMENT | change))

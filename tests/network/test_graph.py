@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from jettison.errors import InvalidSetting
-from jettison.network import Box, Input, Output, QueryGraph
-from jettison.network.candidates import drop_model
-from jettison.network.evaluate import evaluate
+from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.evaluate import evaluate
 from network.networks import figure_6
 
 

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.network import Box, Input, Output, QueryGraph
-from jettison.network.candidates import drop_model
-from jettison.network.document import parse
+from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.document import parse
+from jettison.policies.network.picture import describe
 
 TWO = [Input("l", values=((0.0, 100.0, 1.0),)), Input("r", values=((0.0, 100.0, 1.0),))]
 
@@ -71,10 +72,30 @@ def test_drops_above_a_join_are_never_by_value() -> None:
         ("select * from l where not exists (select 1 from r where l.id = r.id)", False),
     ],
 )
-def test_sql_that_looks_for_missing_rows_is_recognised(sql: str, droppable: bool) -> None:
+def test_sql_that_looks_for_missing_rows_is_recognised_by_its_words(sql: str, droppable: bool) -> None:
     document = {
         "inputs": {"l": {}, "r": {}},
         "boxes": {"both": {"reads": ["l", "r"], "kind": "join", "sql": sql}},
         "outputs": {"o": {"reads": "both"}},
     }
     assert locations(parse(document).graph) == ({"l", "r"} if droppable else set())
+
+
+@pytest.mark.parametrize(
+    ("sql", "because"),
+    [
+        ("select count(*) as n from l", "its SQL does not use `jt_weight`"),
+        ("select sum(jt_weight) as n from l", ""),
+        ("select distinct key from l", "its SQL says `distinct`"),
+    ],
+)
+def test_what_an_aggregate_in_sql_needs_is_said(sql: str, because: str) -> None:
+    document = {
+        "inputs": {"l": {}},
+        "boxes": {"n": {"reads": "l", "kind": "aggregate", "sql": sql}},
+        "outputs": {"o": {"reads": "n"}},
+    }
+    graph = parse(document).graph
+    assert graph.boxes["n"].because == because
+    assert (f"n: {because}" in describe(graph)) == bool(because)
+    assert bool(locations(graph)) != bool(because)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.network import Box, Input, LossTolerance, Output, QoS, QueryGraph
-from jettison.network.candidates import drop_model
-from jettison.network.evaluate import evaluate, keep_shares
-from jettison.network.optimum import Program, frontier
-from jettison.network.roadmap import greedy_road_map, paper_road_map
+from jettison.lab.sim.network.roadmap import greedy_road_map, load_at, paper_road_map
+from jettison.policies.network import Box, Input, LossTolerance, Output, QoS, QueryGraph
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.evaluate import evaluate, keep_shares
+from jettison.policies.network.optimum import Program, frontier
 from network.networks import figure_4, figure_6, random_network
 
 
@@ -23,7 +23,7 @@ def test_every_plan_is_feasible_and_within_the_certified_gap(semantic: bool, see
     survival = best.at(load)
     assert np.all(survival >= -1e-9)
     assert np.all(survival <= model.reaching(survival) + 1e-7)
-    assert model.load_at(survival) <= max(load, Program(model).least_load) * (1 + 1e-7) + 1e-7
+    assert load_at(model, survival) <= max(load, Program(model).least_load) * (1 + 1e-7) + 1e-7
     optimum = Program(model).solve(min(load, model.full_load)).utility
     assert best.utility_at(load) >= optimum - (best.gap + 1e-6) * model.full_utility
     assert best.gap <= 2.5e-3
@@ -54,7 +54,7 @@ def test_walking_the_network_confirms_the_linear_model(graph: QueryGraph) -> Non
     model = drop_model(graph, semantic=True)
     survival = frontier(model).at(0.4 * model.full_load)
     real = evaluate(graph, keep_shares(model, survival))
-    assert real.load == pytest.approx(model.load_at(survival))
+    assert real.load == pytest.approx(load_at(model, survival))
     assert real.delivered == pytest.approx(model.delivered(survival))
 
 
@@ -64,7 +64,7 @@ def test_random_drops_behind_unions_of_unlike_values_are_planned_nearly_right(se
     model = drop_model(graph)
     survival = frontier(model).at(0.4 * model.full_load)
     real = evaluate(graph, keep_shares(model, survival))
-    assert real.load == pytest.approx(model.load_at(survival), rel=0.05)
+    assert real.load == pytest.approx(load_at(model, survival), rel=0.05)
 
 
 def test_with_a_join_real_load_and_delivery_are_at_most_the_planned_ones() -> None:
@@ -75,7 +75,7 @@ def test_with_a_join_real_load_and_delivery_are_at_most_the_planned_ones() -> No
     real = evaluate(graph, keep_shares(model, survival))
     assert real.delivered["o"] == pytest.approx(0.3)
     assert model.delivered(survival)["o"] == pytest.approx(0.55)
-    assert real.load < model.load_at(survival)
+    assert real.load < load_at(model, survival)
 
 
 def test_the_owner_who_minds_least_is_shed_first() -> None:

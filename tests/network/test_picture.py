@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jettison.network.picture import describe, draw
+from jettison.policies.network.picture import describe, draw
 from network.networks import figure_4, figure_6, random_network
 
 
@@ -33,7 +33,7 @@ def test_each_table_stands_under_a_legend_that_explains_its_columns() -> None:
     for (legend, header, _), columns in (
         (boxes, ["cost", "selectivity", "rate", "load coefficient"]),
         (locations, ["drops", "rate", "of all load"]),
-        (road_map, ["drops", "delivery", "utility", "greedy loses more"]),
+        (road_map, ["drops", "delivery", "utility", "in all"]),
     ):
         assert [column for column in columns if f"{column}:" not in legend or column not in header] == []
 

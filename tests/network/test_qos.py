@@ -5,8 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.network import LatencyUtility, LossTolerance, ValueUtility
-from jettison.network.semantic import ValueTable
+from jettison.policies.network import Box, Input, LossTolerance, Output, QoS, QueryGraph, ValueUtility
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.drop_model import DropModel
+from jettison.policies.network.optimum import frontier
+from jettison.policies.network.plans import drop_plan
+from jettison.policies.network.range_setting import RangeDrop
 
 
 def test_the_papers_graph_of_figure_6() -> None:
@@ -26,6 +30,7 @@ def test_the_papers_graph_of_figure_6() -> None:
         ([(100, 1), (20, 0.2)], r"0 % to 100 %.*output 'pager'"),
         ([(100, 1), (100, 0.9), (0, 0)], r"100 twice.*output 'pager'"),
         ([(100, 1)], r"two points.*output 'pager'"),
+        ("x", r"pairs of percentage delivered and utility, got 'x' .*output 'pager'"),
     ],
 )
 def test_a_bad_graph_is_refused_with_output_and_point(points: list[tuple[float, float]], message: str) -> None:
@@ -33,14 +38,9 @@ def test_a_bad_graph_is_refused_with_output_and_point(points: list[tuple[float, 
         LossTolerance(points, output="pager")
 
 
-def test_latency_graphs_fall_and_are_concave() -> None:
-    with pytest.raises(InvalidSetting, match="never rise"):
-        LatencyUtility([(0, 0.5), (3, 1.0)])
-    with pytest.raises(InvalidSetting, match="concave"):
-        LatencyUtility([(0, 1.0), (1, 0.2), (9, 0.0)])
-    graph = LatencyUtility([(0, 1.0), (2, 1.0), (6, 0.0)])
-    assert graph.bound_s(1.0) == 2.0
-    assert graph.bound_s(0.25) == 5.0
+def test_a_graph_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match=r"`loss_tolerance` must be a LossTolerance, got \[\(100, 1\)\]"):
+        QoS(loss_tolerance=[(100, 1)])
 
 
 def test_value_intervals_do_not_overlap() -> None:
@@ -50,37 +50,45 @@ def test_value_intervals_do_not_overlap() -> None:
     assert ValueUtility([(0, 50, 0.2)]).at(70) == 0.0
 
 
+def only_output(value: ValueUtility, frequencies: list[float], *, integral: bool = True) -> DropModel:
+    """One input, whose values are as frequent as said in each interval, one box and one output."""
+    spread = tuple((low, high, share) for (low, high, _), share in zip(value.intervals, frequencies, strict=True))
+    boxes, outputs = [Box("b", ("i",))], [Output("o", "b", QoS(value=value))]
+    return drop_model(QueryGraph([Input("i", values=spread)], boxes, outputs, integral_values=integral), semantic=True)
+
+
+def dropped(model: DropModel, share: float) -> tuple[tuple[float, float], ...]:
+    setting = drop_plan(model, frontier(model, tolerance=0.0).at((1.0 - share) * model.full_load)).points["i"]
+    assert isinstance(setting, RangeDrop)
+    return setting.drop
+
+
 def test_the_papers_table_1_and_figure_8() -> None:
-    table = ValueTable.of(ValueUtility([(0, 50, 0.2), (51, 100, 1.0)]), [0.4, 0.6])
-    assert [row.weighted for row in table.rows] == pytest.approx([0.08, 0.6])
-    assert [round(row.normalised, 2) for row in table.rows] == [0.12, 0.88]
-    points = table.loss_tolerance().points
-    assert points[1] == (pytest.approx(60.0), pytest.approx(0.88, abs=0.005))
-    assert table.predicate(0.2) == "value >= 25"
-    assert table.predicate(0.7) == "value > 75"
-    assert table.predicate(0.0) == "true"
+    model = only_output(ValueUtility([(0, 50, 0.2), (51, 100, 1.0)]), [0.4, 0.6])
+    assert model.loss_tolerance["o"].points[1] == (pytest.approx(60.0), pytest.approx(0.88, abs=0.005))
+    assert dropped(model, 0.2) == ((0.0, pytest.approx(25.0)),)  # value >= 25
+    assert dropped(model, 0.7) == ((0.0, pytest.approx(75.5)),)  # value > 75
+    assert dropped(model, 0.0) == ()
 
 
 def test_a_middle_interval_can_go_first() -> None:
-    table = ValueTable.of(ValueUtility([(0, 10, 1.0), (10, 20, 0.1), (20, 30, 0.5)], column="v"), [0.3, 0.3, 0.4])
-    assert table.predicate(0.15) == "(v < 10 or v >= 15)"
-    assert table.predicate(0.5) == "(v < 10 or v >= 25)"
+    value = ValueUtility([(0, 10, 1.0), (10, 20, 0.1), (20, 30, 0.5)])
+    model = only_output(value, [0.3, 0.3, 0.4], integral=False)
+    assert dropped(model, 0.15) == ((10.0, pytest.approx(15.0)),)
+    assert dropped(model, 0.5) == ((10.0, pytest.approx(25.0)),)
 
 
 @given(
     st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.001, 1.0)), min_size=1, max_size=6),
     st.floats(0.0, 1.0),
 )
-def test_the_derived_graph_is_a_loss_tolerance_graph(rows: list[tuple[float, float]], drop: float) -> None:
+def test_the_derived_graph_is_a_loss_tolerance_graph(rows: list[tuple[float, float]], share: float) -> None:
     whole = sum(frequency for _, frequency in rows)
     value = ValueUtility([(10 * n, 10 * n + 10, utility) for n, (utility, _) in enumerate(rows)])
-    table = ValueTable.of(value, [frequency / whole for _, frequency in rows])
-    graph = table.loss_tolerance()  # raises unless it is concave and never falls
+    # Raises unless it is concave and never falls.
+    graph = only_output(value, [frequency / whole for _, frequency in rows], integral=False).loss_tolerance["o"]
     assert graph.at(100) == 1.0
-    # Dropping the ranges for a share drops exactly that share of evenly spread values.
-    dropped = sum(
-        row.frequency * max(0.0, min(end, row.high) - max(low, row.low)) / (row.high - row.low)
-        for row in table.rows
-        for low, end in table.dropped_ranges(drop)
-    )
-    assert dropped == pytest.approx(drop, abs=1e-6)
+    least = min(utility for utility, _ in rows)
+    mean = sum(utility * frequency for utility, frequency in rows) / whole
+    assert graph.at(100 * share) >= share - 1e-9  # values that are worth less go first
+    assert mean == 0.0 or graph.pieces[-1].slope == pytest.approx(least / mean, abs=1e-6)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.ledger import Ledger
-from jettison.pilot import Pilot
+from jettison.core.storage import Folder
 from jettison.policies import UniformDrop
-from jettison.storage import Folder
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.pilot import Pilot
 from pilot_parts import SETTINGS, ScriptedController, fly_by
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from jettison.ledger import Ledger, Totals
+from jettison.runtime.ledger import Ledger, Totals
 from pilot_parts import PATIENCE_S, FakePublisher, counted, records, report, shed, warnings
 
 
@@ -228,3 +228,11 @@ def test_latency_is_observed_where_arrivals_are_and_else_inferred_from_the_trigg
     # Batches start a second apart and take half a second.
     assert [batch["latency_s"] for batch in records(folder, "batch")] == [0.5, 1.5, None, 2.25]
     assert pilot.tally.last_latency_s == 2.25
+
+
+def test_the_last_latency_outlives_batches_without_rows(fly):
+    pilot = fly(FakePublisher())
+    pilot.batch(counted(0))
+    before = pilot.tally.last_latency_s
+    pilot.batch(counted(1, rows=0))
+    assert pilot.tally.last_latency_s == before == 0.5

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from jettison.plan import DropPlan
+from jettison.core.plan import DropPlan
+from jettison.core.stats import EventTimes, PointStats
 from jettison.policies import UniformDrop
-from jettison.policies.window_drop import WindowDrop
-from jettison.stats import EventTimes, PointStats
+from jettison.policies.window.window_drop import WindowDrop
 from pilot_parts import FakePublisher, FilePublisher, counted, records, report
 
 WINDOWS = WindowDrop(time="at", window=10e-6, max_gap=4)

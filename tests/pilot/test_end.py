@@ -6,8 +6,8 @@ import threading
 import time
 from dataclasses import replace
 
-from jettison.ledger import Ledger
 from jettison.policies import UniformDrop
+from jettison.runtime.ledger import Ledger
 from pilot_parts import PATIENCE_S, FakePublisher, counted, records, report
 
 
@@ -53,13 +53,13 @@ def test_a_ledger_that_fails_at_the_end_does_not_keep_the_query_from_ending(fly,
     assert pilot.faults == {"ledger": 1}
 
 
-def test_in_a_dry_run_a_policy_learns_that_every_row_went_on(fly):
+def test_a_policy_is_told_of_a_dry_run(fly):
     class Student(UniformDrop):
-        def learn_counts(self, stats):
-            taught.append((stats.seen, stats.kept))
+        def learn(self, lesson):
+            taught.append((lesson.counted and lesson.counted.kept, lesson.dry_run))
 
     taught = []
     pilot = fly(FakePublisher(), dry_run=True, policy=Student())
     pilot.batch(counted(0, rows=1000, kept=100))
     pilot.close()
-    assert taught == [(1000, 1000)]
+    assert taught == [(None, True), (100, True)]

@@ -6,8 +6,8 @@ import threading
 import time
 from dataclasses import replace
 
-from jettison.patience import Patience
 from jettison.policies import UniformDrop
+from jettison.runtime.patience import Patience
 from pilot_parts import FakePublisher, FilePublisher, counted, records, report, shed, warnings
 
 
@@ -52,7 +52,7 @@ def test_a_controller_that_fails_when_idle_keeps_everything(fly):
 def test_a_policy_that_fails_keeps_everything(fly):
     class Failing(UniformDrop):
         def plan(self, stats, budget):
-            if budget.keep_fraction < 0.3:
+            if budget.share < 0.3:
                 raise LookupError("never heard of it")
             return super().plan(stats, budget)
 
@@ -100,7 +100,7 @@ def test_a_plan_too_large_for_its_file_is_replaced_by_one_that_keeps_everything(
     class Verbose(UniformDrop):
         def plan(self, stats, budget):
             made = super().plan(stats, budget)
-            return replace(made, cause="words " * 1000) if budget.keep_fraction < 1.0 else made
+            return replace(made, cause="words " * 1000) if budget.share < 1.0 else made
 
     publisher = FilePublisher(folder, size=1024)
     pilot = fly(publisher, policy=Verbose())
@@ -191,7 +191,7 @@ def test_a_plan_that_drops_is_not_renewed_once_nothing_is_heard_of_the_query(fly
     pilot = fly(publisher)
     shed(pilot, 0.25)
     publisher.wait_for(len(publisher.plans) + 1)  # renewed while reports come
-    monkeypatch.setattr("jettison.patience.monotonic", lambda: time.monotonic() + 3600.0)
+    monkeypatch.setattr("jettison.runtime.patience.monotonic", lambda: time.monotonic() + 3600.0)
     deadline = time.monotonic() + 10.0
     while not pilot.faults["silence"] and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -206,11 +206,11 @@ def test_a_plan_that_drops_is_not_renewed_once_nothing_is_heard_of_the_query(fly
 def test_each_silence_is_complained_of_once(monkeypatch):
     patience = Patience(lease_s=1.0)
     now_s = time.monotonic()
-    monkeypatch.setattr("jettison.patience.monotonic", lambda: now_s + 11.0)
+    monkeypatch.setattr("jettison.runtime.patience.monotonic", lambda: now_s + 11.0)
     assert [patience.ran_out() for _ in range(3)] == [True, False, False]
     patience.heard()
     assert not patience.ran_out()
-    monkeypatch.setattr("jettison.patience.monotonic", lambda: now_s + 30.0)
+    monkeypatch.setattr("jettison.runtime.patience.monotonic", lambda: now_s + 30.0)
     assert [patience.ran_out() for _ in range(2)] == [True, False]
 
 
@@ -258,8 +258,8 @@ def test_a_fault_that_cannot_be_put_on_record_is_still_counted(fly, monkeypatch)
 class Forgetful(UniformDrop):
     """Fails at learning, and nowhere else."""
 
-    def learn_counts(self, stats):
-        raise KeyError(f"batch {stats.batch_id}")
+    def learn(self, lesson):
+        raise KeyError(f"batch {lesson.batch_id}")
 
 
 def test_a_policy_that_fails_to_learn_costs_no_batch_its_record(fly, folder):
@@ -268,4 +268,4 @@ def test_a_policy_that_fails_to_learn_costs_no_batch_its_record(fly, folder):
     pilot.batch(counted(1))
     pilot.close()
     assert [record["batch_id"] for record in records(folder, "batch")] == [0, 1]
-    assert pilot.faults == {"policy": 2}
+    assert pilot.faults == {"policy": 4}

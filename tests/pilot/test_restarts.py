@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from jettison.control import Controller
+from jettison.control.controller import Controller
+from jettison.core.plan import DropPlan
 from jettison.errors import DamagedPlan
-from jettison.ledger import Ledger, Totals
-from jettison.plan import DropPlan
-from jettison.schedule import Schedule
-from jettison.settings import RandomDrop
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.ledger import Ledger, Totals
+from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
 from pilot_parts import FilePublisher, ScriptedController, counted, fly_by, records, shed, warnings
 
 
@@ -29,6 +29,16 @@ def test_after_a_restart_plan_and_controller_are_those_of_the_run_before(fly, fo
     assert [record["restored"] for record in records(folder, "start")] == [False, True]
     assert not second.faults
     assert [record["version"] for record in records(folder, "plan")] == [1, 2, 3]
+
+
+def test_the_first_batch_after_a_restart_may_have_the_plan_of_its_first_attempt(fly, folder):
+    first = fly(FilePublisher(folder))
+    shed(first, 0.25)
+    first.close()
+    second = fly(FilePublisher(folder))
+    assert second.running_plan is None
+    second.batch(counted(1, version=1))
+    assert second.running_plan is not None
 
 
 def test_restarts_in_a_row_do_not_pile_up_in_the_cause(fly, folder):
@@ -132,6 +142,15 @@ def test_a_damaged_controller_state_on_restart_means_a_fresh_start(fly, folder, 
     assert len(warnings(caplog)) == 1
     second.batch(counted(1, version=second.plan.version))
     assert second.faults == {"state": 1}
+
+
+@pytest.mark.parametrize("state", [None, "offsets", "commits"])
+def test_without_files_of_ours_beside_sparks_own_state_all_answers_are_in_doubt(fly, folder, tmp_path, state):
+    if state is not None:
+        (tmp_path / state).mkdir()
+        (tmp_path / state / "0").write_bytes(b"")
+    pilot = fly(FilePublisher(folder), start=False)
+    assert pilot.doubts == (NOWHERE if state is None else EVERYWHERE)
 
 
 def test_a_first_start_is_not_called_a_restart(fly, folder):

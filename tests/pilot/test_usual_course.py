@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+import time
+from dataclasses import replace
 
 from jettison.policies import UniformDrop
-from pilot_parts import FakePublisher, counted, records, shed
+from pilot_parts import PATIENCE_S, FakePublisher, counted, records, shed
 
 
 def test_the_first_plan_is_in_force_when_start_returns(fly, folder):
@@ -50,10 +51,12 @@ def test_a_budget_that_changes_nothing_makes_no_new_plan(fly):
     shed(pilot, 0.5, number=0)
     shed(pilot, 0.5, number=1)
     assert [plan.version for plan in publisher.plans] == [1, 2]
+    assert pilot.plan.cause == "because of batch 0"
+    assert pilot.cause in ("because of batch 1", "on the clock"), "why it still stands"
 
 
 def test_a_policy_is_shown_sampled_rows_before_it_plans_and_exact_counts_with_their_plan(fly):
-    class Pupil:
+    class Pupil(UniformDrop):
         def __init__(self):
             self.told = []
 
@@ -61,19 +64,19 @@ def test_a_policy_is_shown_sampled_rows_before_it_plans_and_exact_counts_with_th
             self.told.append(("plan", stats.batch_id))
             return UniformDrop().plan(stats, budget)
 
-        def learn_rows(self, batch_id, rows):
-            self.told.append(("rows", batch_id, rows["rows"].tolist()))
-
-        def learn_pass_rate(self, stats, plan):
-            self.told.append(("passed", stats.points["rows"].kept, plan.version))
+        def learn(self, lesson):
+            if lesson.counted is None:
+                self.told.append(("rows", lesson.batch_id, lesson.observed.get("rows")))
+            else:
+                self.told.append(("passed", lesson.counted.points["rows"].kept, lesson.plan and lesson.plan.version))
 
     policy = Pupil()
     pilot = fly(FakePublisher(), policy=policy)
-    pilot.batch(counted(0, kept=7_000, version=1, sampled={"rows": np.array([[1.0, 2.0]])}))
-    pilot.batch(counted(1, version=None))  # it found no plan: nothing to compare with
+    pilot.batch(counted(0, kept=7_000, version=1, observed={"rows": "some rows"}))
+    pilot.batch(counted(1, version=None))
     pilot.close()
-    assert policy.told[1:3] == [("rows", 0, [[1.0, 2.0]]), ("plan", 0)]
-    assert [one for one in policy.told if one[0] == "passed"] == [("passed", 7_000, 1)]
+    assert policy.told[1:3] == [("rows", 0, "some rows"), ("plan", 0)]
+    assert [one for one in policy.told if one[0] == "passed"] == [("passed", 7_000, 1), ("passed", 10_000, None)]
 
 
 def test_idle_returns_to_keeping_everything_once(fly):
@@ -94,3 +97,32 @@ def test_the_lease_is_renewed_without_any_batch_and_renewals_are_not_on_record(f
     assert publisher.plans[-1] is pilot.plan
     assert [record["version"] for record in records(folder, "plan")] == [1, 2]
     assert not pilot.faults
+
+
+def test_the_batch_that_runs_is_known_to_run_under_an_older_plan(fly):
+    pilot = fly(FakePublisher())
+    assert pilot.running_plan == pilot.plan, "nothing was planned since the start"
+    pilot.batch_runs = lambda: True
+    pilot.controller.keep = 0.25
+    pilot.batch(now_ended(0))
+    assert not pilot.plan.keeps_everything
+    assert pilot.running_plan.keeps_everything, "the next batch began when this one ended, before the plan counts"
+    time.sleep(0.3)
+    pilot.batch(now_ended(1, version=2))
+    assert pilot.running_plan == pilot.plan
+
+
+def test_a_batch_that_has_not_begun_runs_under_the_newest_plan(fly):
+    pilot = fly(FakePublisher())
+    pilot.batch_runs = lambda: False
+    pilot.controller.keep = 0.25
+    pilot.batch(now_ended(0))
+    deadline = time.monotonic() + PATIENCE_S
+    while pilot.running_plan != pilot.plan and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert pilot.running_plan == pilot.plan
+    assert not pilot.plan.keeps_everything
+
+
+def now_ended(number, **changes):
+    return replace(counted(number, **changes), started_s=time.time() - 0.5)

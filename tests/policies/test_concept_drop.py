@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.concept.obey import keep_shares
-from jettison.concept.tally import WindowTally
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
-from jettison.plan import DropPlan
 from jettison.policies import ConceptDrop, Policy
-from jettison.settings import GroupDrop
-from jettison.stats import Budget, PointStats, Stats
+from jettison.policies.groups.group_setting import GroupDrop, keep_shares
+from jettison.policies.groups.window_tally import WindowTally
+from told_groups import told
 
 PANE = 600_000_000
 
@@ -29,8 +29,10 @@ def tally(seen, progress=0.5, start=0, kept=0.0) -> WindowTally:
 
 
 def plan(made_by: ConceptDrop, *windows: WindowTally, keep=0.1, late=None, protected=0.0):
-    stats = Stats(0, 0.0, 1.0, {"rides": PointStats(1000, 1000, protected, windows=windows)})
-    return made_by.plan(stats, Budget(keep, keep if late is None else late, 3.0, "too many rows"))
+    stats = Stats(0, 0.0, 1.0, {"rides": PointStats(1000, 1000, protected)})
+    return told(made_by, "rides", windows).plan(
+        stats, Budget(keep, keep if late is None else late, 3.0, "too many rows")
+    )
 
 
 def test_it_is_a_policy():
@@ -76,8 +78,10 @@ def test_each_pane_has_shares_of_its_own_and_the_room_goes_first_to_the_one_with
 
 
 def test_drop_points_share_the_room_of_a_plan():
-    point = PointStats(1000, 1000, windows=(tally([9000] * 30),))
-    made = policy(max_groups=10).plan(Stats(0, 0.0, 1.0, {"a": point, "b": point}), Budget(0.1, 0.1, 3.0, ""))
+    point, known = PointStats(1000, 1000), [tally([9000] * 30)]
+    made = told(told(policy(max_groups=10), "a", known), "b", known).plan(
+        Stats(0, 0.0, 1.0, {"a": point, "b": point}), Budget(0.1, 0.1, 3.0, "")
+    )
     assert [setting.named_groups for setting in made.points.values()] == [5, 5]
 
 
@@ -169,12 +173,14 @@ def test_protected_rows_are_paid_for_by_the_others():
         ({"group": ""}, "`group`"),
         ({"window": ("10 minutes", "3 minutes")}, "multiple of its slide"),
         ({"window": ("10 minutes", "20 minutes")}, "multiple of its slide"),
-        ({"allocation": "fair"}, "`allocation`"),
+        ({"group": []}, "`group`"),
+        ({"time": ""}, "`time`"),
         ({"rows": 0}, "`rows`"),
         ({"max_groups": 0}, "`max_groups`"),
         ({"error": -1.0}, "`error`"),
         ({"variation": 0.0}, "`variation`"),
         ({"error": 0.1, "confidence": 2.0}, "`confidence`"),
+        ({"rows": "x"}, "`rows` must be a positive number, got 'x'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong, complaint):
@@ -184,7 +190,7 @@ def test_what_makes_no_sense_is_refused(wrong, complaint):
 
 def test_columns_and_panes():
     made = policy(group=["from", "to"], window=("30 minutes", "10 minutes"))
-    assert made.columns == ("from", "to")
+    assert made.spec.columns == ("from", "to")
     assert (made.window_us, made.pane_us) == (3 * PANE, PANE)
 
 
@@ -241,8 +247,10 @@ def test_the_rate_of_a_scalar_follows_from_the_mean_and_variance_that_were_seen(
     scalar = policy(group="'all'", error=0.05, value="bytes")
     shares = {}
     for variation in (None, 0.5, 2.0):
-        point = PointStats(1000, 1000, windows=(tally([46_000]),), variation=variation)
-        made = scalar.plan(Stats(0, 0.0, 1.0, {"packets": point}), Budget(1.0, 1.0, 3.0, "there is time"))
+        point = PointStats(1000, 1000)
+        made = told(scalar, "packets", [tally([46_000])], variation).plan(
+            Stats(0, 0.0, 1.0, {"packets": point}), Budget(1.0, 1.0, 3.0, "there is time")
+        )
         shares[variation] = made.points["packets"].keeps[0][0]
     assert shares[None] == pytest.approx(1537 / 92_000, rel=0.01)  # variation 1, half of the rows seen
     assert shares[0.5] == pytest.approx(shares[None] / 4, rel=0.01)
@@ -264,3 +272,17 @@ def test_a_scalar_meets_its_accuracy_with_about_the_rows_that_it_needs():
         kept_rows.append(keep.sum())
     assert (np.array(errors) <= 0.05).mean() >= 0.95 - 3 * (0.05 * 0.95 / 60) ** 0.5
     assert np.mean(kept_rows) < 1000 + 1.1 * needed  # the first batch, of which nothing is known, comes on top
+
+
+def test_a_large_error_is_good_enough_for_windows_of_many_panes_too():
+    made = plan(policy(window=("90 minutes", "10 minutes"), error=0.4), tally([9000, 30]), keep=1.0)
+    assert 0.0 < made.points["rides"].keeps[0][0] < 0.01
+
+
+@pytest.mark.parametrize("plan_bytes", [16 * 1024, 64 * 1024, 256 * 1024])
+def test_as_many_groups_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
+    keys = np.unique(np.random.default_rng(1).integers(-(2**31), 2**31, 20_000))
+    known = WindowTally(1_700_000_000_000_000).add(keys, np.full(len(keys), 9000), progress=0.5)
+    stats = Stats(0, 0.0, 1.0, {"rides": PointStats(1000, 1000)}, plan_bytes=plan_bytes)
+    made = told(policy(), "rides", [known]).plan(stats, Budget(0.0123456789, 0.01, 3.0, "too many rows"))
+    assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.concept.obey import keep_shares
-from jettison.concept.tally import WindowTally
+from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
 from jettison.policies import Policy, checks
-from jettison.policies.base import CountsGroups
-from jettison.policies.join_drop import JoinDrop
-from jettison.stats import Budget, PointStats, Stats
+from jettison.policies.groups.group_setting import keep_shares
+from jettison.policies.groups.join_drop import JoinDrop
+from jettison.policies.groups.window_tally import WindowTally
+from told_groups import told
 
 PANE = 60_000_000
 
@@ -25,14 +25,15 @@ def tally(rows: dict[int, int], progress=0.5, start=0) -> WindowTally:
 
 
 def plan(left, right, keep=0.1, **more):
-    points = {"left": PointStats(100, 100, windows=left), "right": PointStats(100, 100, windows=right)}
-    return policy(**more).plan(Stats(0, 0.0, 1.0, points), Budget(keep, keep, 3.0, "too many rows"))
+    points = {"left": PointStats(100, 100), "right": PointStats(100, 100)}
+    return told(told(policy(**more), "left", left), "right", right).plan(
+        Stats(0, 0.0, 1.0, points), Budget(keep, keep, 3.0, "too many rows")
+    )
 
 
 @pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
 def test_it_passes_every_check(check):
     assert isinstance(policy(), Policy)
-    assert isinstance(policy(), CountsGroups)
     check(policy())
 
 
@@ -112,3 +113,13 @@ def test_a_row_budget_that_is_spent_leaves_every_row_a_chance():
 def test_what_makes_no_sense_is_refused(wrong):
     with pytest.raises(InvalidSetting, match="Hint"):
         policy(**wrong)
+
+
+@pytest.mark.parametrize("plan_bytes", [16 * 1024, 64 * 1024, 256 * 1024])
+def test_as_many_keys_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
+    keys = np.unique(np.random.default_rng(1).integers(-(2**31), 2**31, 20_000))
+    side = WindowTally(1_700_000_000_000_000).add(keys, np.full(len(keys), 9000), progress=0.5)
+    points = {"left": PointStats(100, 100), "right": PointStats(100, 100)}
+    stats, budget = Stats(0, 0.0, 1.0, points, plan_bytes=plan_bytes), Budget(0.0123456789, 0.01, 3.0, "too many rows")
+    made = told(told(policy(), "left", [side]), "right", [side]).plan(stats, budget)
+    assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes

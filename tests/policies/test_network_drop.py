@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.network import Box, Input, Output, QueryGraph
-from jettison.network.evaluate import evaluate
-from jettison.policies.checks import check_deterministic, check_round_trips_through_json
-from jettison.policies.network_drop import NetworkDrop
-from jettison.stats import Budget, PointStats, Stats
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.policies import checks
+from jettison.policies.base import Lesson
+from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network.evaluate import evaluate
+from jettison.policies.network.network_drop import NetworkDrop
 from network.networks import figure_4, figure_6, random_network
 
 NOTHING = Stats(0, 0.0, 1.0)
@@ -16,14 +17,13 @@ def budget(share: float) -> Budget:
     return Budget(share, share, 3.0, "too much")
 
 
-@pytest.mark.parametrize("semantic", [False, True])
-def test_it_is_a_policy(semantic: bool) -> None:
-    policy = NetworkDrop(random_network(1), semantic=semantic)
-    check_deterministic(policy)
-    check_round_trips_through_json(policy)
-    idle = policy.plan(NOTHING, Budget(1.0, 1.0, 3.0, "idle"))
-    assert idle.keeps_everything
-    assert set(idle.points) == {location.name for location in policy.model.locations}
+@pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    ("graph", "semantic"), [(figure_4, False), (figure_6, False), (figure_6, True), (lambda: random_network(1), False)]
+)
+def test_it_passes_every_check_of_a_policy(check: checks.Check, graph, semantic: bool) -> None:
+    """Semantic plans of large networks do not: a plan has room for few ranges, and what is left out is kept."""
+    check(NetworkDrop(graph(), semantic=semantic))
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1])
@@ -39,7 +39,7 @@ def test_plans_follow_the_inputs_proportions() -> None:
     drifted = Stats(0, 0.0, 1.0, {"a": PointStats(900, 900), "f": PointStats(100, 100)})
     nominal, fitted = policy.plan(NOTHING, budget(0.7)), policy.plan(drifted, budget(0.7))
     assert nominal != fitted
-    from jettison.policies.network_drop import _at_rates
+    from jettison.policies.network.network_drop import _at_rates
 
     now = _at_rates(graph, {"a": 18.0, "f": 2.0})
     loads = [
@@ -48,12 +48,6 @@ def test_plans_follow_the_inputs_proportions() -> None:
     ]
     assert loads[1] == pytest.approx(0.7 * evaluate(now, {}).load, rel=1e-3)
     assert abs(loads[0] - loads[1]) > 1.0  # what the stale table would have left
-
-
-def test_admission_control_is_a_policy_too() -> None:
-    plan = NetworkDrop(figure_6(), admission="Input-Cost-Uniform").plan(NOTHING, budget(0.3))
-    keep = {name: setting.keep_fraction for name, setting in plan.points.items()}
-    assert keep == pytest.approx({"a": 0.3, "f": 0.3, "one__two": 1.0, "one__three": 1.0})
 
 
 def test_it_learns_selectivities_from_counts_behind_splits() -> None:
@@ -68,7 +62,7 @@ def test_it_learns_selectivities_from_counts_behind_splits() -> None:
     # Of 1000 rows 500 are kept at the input, and in truth only 200 of these leave `parse`.
     points = {"i": PointStats(1000, 500), "parse__x": PointStats(200, 200), "parse__y": PointStats(200, 100)}
     for batch in range(20):
-        policy.learn_counts(Stats(batch, 0.0, 1.0, points))
+        policy.learn(Lesson(batch, counted=Stats(batch, 0.0, 1.0, points)))
     assert policy.graph.boxes["parse"].selectivity == pytest.approx(0.4, rel=0.06)
     assert policy.model.full_load == pytest.approx(100 + 0.4 * 1000, rel=0.06) != before
 
@@ -84,6 +78,8 @@ def test_it_does_not_chase_noise() -> None:
     expected = {"a": PointStats(1000, 1000), "f": PointStats(1000, 1000)}
     noisy = {"one__two": PointStats(1030, 1030), "one__three": PointStats(1030, 1030)}
     graph = policy.graph
-    policy.learn_counts(Stats(0, 0.0, 1.0, expected | noisy))
-    policy.learn_counts(Stats(1, 0.0, 1.0, expected | {"one__two": PointStats(3, 3), "one__three": PointStats(3, 3)}))
+    policy.learn(Lesson(0, counted=Stats(0, 0.0, 1.0, expected | noisy)))
+    policy.learn(
+        Lesson(1, counted=Stats(1, 0.0, 1.0, expected | {"one__two": PointStats(3, 3), "one__three": PointStats(3, 3)}))
+    )
     assert policy.graph is graph

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jettison as jt
-from jettison.policies.sifter import Sifter
-from jettison.sifter.build import PARTITIONINGS
-from jettison.stats import Budget, PointStats, Stats
-from sifter_cases import random_queries, random_rows, random_space
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.policies.regions.build import PARTITIONINGS
+from jettison.policies.regions.sifter import Sifter
+from sifter_cases import drop_of, random_queries, random_rows, random_space
 
 SEEN = Stats(0, 1e9, 1.0, {"rows": PointStats(1000, 1000)})
 
@@ -99,5 +99,5 @@ def test_the_reserve_costs_the_queries_no_more_than_its_share():
     queries = jt.RangeQueries(space, ["x > 0.8 and y > 0.8", "x < 0.3 and y < 0.3"])
     mostly, reserved = (Sifter(queries, points, fairness=1.0, reserve=share).filter(0.1) for share in (1e-9, 0.05))
     inside = points[queries.hits(points) > 0]
-    got = [(1.0 - made.drop_of(inside)).mean() for made in (mostly, reserved)]
+    got = [(1.0 - drop_of(made, inside)).mean() for made in (mostly, reserved)]
     assert got[1] >= 0.94 * got[0]

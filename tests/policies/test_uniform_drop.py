@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jettison.core.stats import Budget, PointStats, Stats
 from jettison.policies import Policy, UniformDrop
-from jettison.settings import RandomDrop
-from jettison.stats import Budget, PointStats, Stats
+from jettison.policies.uniform.random_setting import RandomDrop
 
 shares = st.floats(min_value=0.0, max_value=1.0)
 

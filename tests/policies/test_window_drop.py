@@ -14,16 +14,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, EventTimes, PointStats, Stats
 from jettison.errors import InvalidSetting
-from jettison.plan import DropPlan
-from jettison.policies.base import ContinuingPolicy
-from jettison.policies.window_drop import WindowDrop
-from jettison.settings.window_marks import DROP, WindowMarks
-from jettison.stats import Budget, EventTimes, PointStats, Stats
-from jettison.windows import horizon
-from jettison.windows.fan import Branch
-from jettison.windows.grid import Grid
-from jettison.windows.needs import Pipeline
+from jettison.policies.window import horizon
+from jettison.policies.window.query_fan import Branch
+from jettison.policies.window.window_drop import WindowDrop
+from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_marks import DROP, WindowMarks
+from jettison.policies.window.window_needs import Pipeline
 
 MICROSECOND = 1e-6
 
@@ -46,7 +45,7 @@ class Engine:
         marks = plan.points.get("rows", WindowMarks()) if plan is not None else WindowMarks()
         for time in rows:
             self.seen += 1
-            if plan is not None and not horizon.needed(self.policy.fan, marks, time):
+            if plan is not None and not marks.needs(self.policy.fan, time):
                 continue
             self.kept += 1
             self._take(time)
@@ -87,7 +86,7 @@ def policies(draw: st.DrawFn) -> WindowDrop:
         Branch(f"q{i}", Pipeline(tuple(grid() for _ in range(draw(st.integers(1, 3))))), draw(st.integers(1, 30)))
         for i in range(draw(st.integers(1, 2)))
     )
-    return WindowDrop(time="at", queries=branches, decide=draw(st.sampled_from(["runs", "coin"])))
+    return WindowDrop(time="at", queries=branches)
 
 
 def course(seed: int, batches: int, jitter: int, hole: bool) -> list[list[int]]:
@@ -178,7 +177,7 @@ def test_a_row_is_dropped_exactly_when_all_its_answers_are(policy: WindowDrop, s
     ]
     if any(marks.first and n < marks.first[place] for place, n in holders):
         return  # closed: late rows are the engine's to discard
-    assert horizon.needed(policy.fan, marks, time) == any(not marks.dropped(place, n) for place, n in holders)
+    assert marks.needs(policy.fan, time) == any(not marks.dropped(place, n) for place, n in holders)
 
 
 def steady(policy: WindowDrop, keep: float, batches: int = 1200, rows_per_unit: int = 1) -> tuple[Engine, Engine]:
@@ -288,16 +287,16 @@ def test_a_long_batch_over_short_windows_is_decided_as_far_as_there_is_room() ->
 def test_admission_control_shuts_the_costliest_query_and_says_so() -> None:
     policy = WindowDrop.for_query(
         time="at",
-        windows={"dear": [10 * MICROSECOND], "cheap": [10 * MICROSECOND]},
-        max_gap={"dear": 1, "cheap": 9},
-        cost={"dear": 9.0, "cheap": 1.0},
+        windows={"costly": [10 * MICROSECOND], "cheap": [10 * MICROSECOND]},
+        max_gap={"costly": 1, "cheap": 9},
+        cost={"costly": 9.0, "cheap": 1.0},
     )
     stats = Stats(0, 0.0, 0.0, {"rows": PointStats(9, 9)}, event_times=EventTimes(1000, 10, 970))
     plan = policy.continued(DropPlan(0), stats, Budget(0.05, 0.05, 3.0, "overload"))
     marks = plan.points["rows"]
     assert isinstance(marks, WindowMarks)
-    assert marks.shut == ("dear",)
-    assert "shut down, costliest first: dear" in plan.cause
+    assert marks.shut == ("costly",)
+    assert "shut down, costliest first: costly" in plan.cause
     plain, shed = steady(policy, keep=0.05)
     by_query = [sum(1 for place, _ in shed.delivered if place == i) for i in range(2)]
     assert by_query[0] < 20 < by_query[1]
@@ -305,7 +304,7 @@ def test_admission_control_shuts_the_costliest_query_and_says_so() -> None:
 
 
 def test_when_the_gap_allows_no_more_the_plan_says_so() -> None:
-    policy = WindowDrop(time="at", window=10 * MICROSECOND, max_gap=4, decide="coin")
+    policy = WindowDrop(time="at", window=10 * MICROSECOND, max_gap=4)
     stats = Stats(0, 0.0, 0.0, {"rows": PointStats(9, 9)}, event_times=EventTimes(1000, 10, 970))
     enough = policy.continued(DropPlan(0), stats, Budget(0.2, 0.2, 3.0, "overload"))
     beyond = policy.continued(DropPlan(0), stats, Budget(0.1, 0.1, 3.0, "overload"))
@@ -354,13 +353,6 @@ def test_a_window_and_queries_at_once_are_refused() -> None:
     queries = (Branch("a", Pipeline((Grid(10, 10),)), 3),)
     with pytest.raises(InvalidSetting, match="got both"):
         WindowDrop(time="at", window="10 seconds", queries=queries)
-
-
-def test_it_is_a_continuing_policy_and_others_need_not_be() -> None:
-    from jettison.policies.uniform_drop import UniformDrop
-
-    assert isinstance(WindowDrop(time="at", window="10 seconds", max_gap=3), ContinuingPolicy)
-    assert not isinstance(UniformDrop(), ContinuingPolicy)
 
 
 def test_windows_are_read_as_spark_reads_them() -> None:

@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jettison.reproduce.sifter import partitionings, sensitivity
-from jettison.reproduce.sifter.trial import CHOSEN, METHODS, RANDOM, Outcome, Scale, Setting, Trial, measure
-from jettison.reproduce.sifter.workload import Generated, Workload
-from jettison.sifter.build import PARTITIONINGS
+from jettison.lab.reproduce.claims import judge
+from jettison.lab.reproduce.sifter.figures import FIGURES, measured
+from jettison.lab.reproduce.sifter.trial import CHOSEN, METHODS, RANDOM, Outcome, Setting, Trial, measure
+from jettison.lab.reproduce.sifter.workload import Generated, Workload
+from jettison.policies.regions.build import PARTITIONINGS
 
-SMALL = Scale((1, 2), rows=5_000)
+SMALL = ((1, 2), 5_000)  # seeds and rows
 
 
 @pytest.mark.parametrize("spread", ["uniform", "skewed"])
-@pytest.mark.parametrize("truncated", [True, False])
-def test_rows_and_queries_lie_in_the_space_and_truncated_ones_in_their_hot_spots(spread, truncated):
-    generated = Generated(Workload(data=spread, query=spread, truncated=truncated, local_skew=1.0), seed=3)
+def test_rows_and_queries_lie_in_the_space_and_uniform_ones_in_their_hot_spots(spread):
+    generated = Generated(Workload(data=spread, query=spread, local_skew=1.0), seed=3)
     rows = generated.rows(2000)
     assert rows.min() >= 0.0
     assert rows.max() <= 1.0
     spots = generated._data_spots
     inside = ((rows[:, None] >= spots.low) & (rows[:, None] <= spots.high)).all(axis=2).any(axis=1)
-    assert inside.all() == (truncated or spread == "uniform")
+    assert inside.all() == (spread == "uniform")
     assert len(generated.queries) == 1000
 
 
@@ -74,7 +74,7 @@ def test_without_fairness_margin_or_shedding_sifters_are_random_dropping():
 
 def test_settings_measured_in_two_processes_come_out_as_in_one():
     settings = [Setting(Workload()), Setting(Workload(), throttler=0.3), Setting(replace(Workload(), query="skewed"))]
-    alone, together = measure(settings, SMALL), measure(settings, SMALL, processes=2)
+    alone, together = measure(settings, *SMALL, processes=1), measure(settings, *SMALL, processes=2)
     assert alone.keys() == together.keys() == set(settings)
     for setting in settings:
         np.testing.assert_array_equal(alone[setting].qos, together[setting].qos)
@@ -92,32 +92,32 @@ def test_gain_and_loss_cut_compare_with_random_dropping():
     assert one.behind == pytest.approx(0.05)
 
 
-def test_claims_of_figure_4_fail_where_sifters_are_no_better_than_random():
-    grid = partitionings.grid()
-    flat = {one: outcome() for kinds in grid.values() for skews in kinds.values() for one in skews.values()}
-    claims = {one.id: one for one in partitionings.claims(partitionings.looked_up(grid, flat), {}, flat)}
-    assert not claims["fig4-skewed-queries-global"].holds
-    assert not claims["fig4-both-skewed"].holds
-    assert not claims["fig4-no-single-best"].holds
-    assert claims["fig4-proportional"].holds
-    assert claims["choice-any-setting"].holds
+FLAT = {one: outcome() for figure in FIGURES for one in figure.settings}
+
+
+def claims(known):
+    return {one.id: one for one in judge("sifter", measured(known))}
+
+
+def test_claims_fail_where_sifters_are_no_better_than_random_and_nothing_changes():
+    found = claims(FLAT)
+    broken = ["fig4-skewed-queries-global", "fig4-both-skewed", "fig4-no-single-best"]
+    broken += ["fig5-heavy-16", "fig9-loose", "fig8-heavy-shedding"]
+    assert not any(found[name].holds for name in broken)
+    assert found["fig4-proportional"].holds
+    assert found["choice-any-setting"].holds
 
 
 def test_the_claim_on_the_choice_counts_every_setting_and_names_the_worst():
-    grid = partitionings.grid()
-    flat = {one: outcome() for kinds in grid.values() for skews in kinds.values() for one in skews.values()}
-    elsewhere = {Setting(Workload(), regions=81): outcome(data=0.52)}
-    claims = {one.id: one for one in partitionings.claims(partitionings.looked_up(grid, flat), {}, flat | elsewhere)}
-    behind = claims["choice-any-setting"]
+    behind = claims(FLAT | {Setting(Workload(), regions=81): outcome(data=0.52)})["choice-any-setting"]
     assert not behind.holds
     assert behind.ours == pytest.approx(0.02)
     assert behind.config["worst_setting"]["regions"] == 81
     assert behind.config["best_there"] == "data"
 
 
-def test_claims_of_the_other_figures_fail_where_nothing_changes():
-    flat = {one: outcome() for one in sensitivity.settings()}
-    claims = {one.id: one for one in sensitivity.claims(sensitivity.Sensitivity.of(flat), {})}
-    assert not claims["fig5-heavy-16"].holds
-    assert not claims["fig9-loose"].holds
-    assert not claims["fig8-heavy-shedding"].holds
+def test_every_figure_is_drawn_with_all_its_points():
+    for figure in FIGURES:
+        section = figure.section(FLAT)
+        assert len(section.text.splitlines()) == 2 + len(figure.settings)
+        assert section.plot is not None

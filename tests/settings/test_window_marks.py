@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from jettison.core.plan import DropPlan
 from jettison.errors import DamagedPlan, InvalidSetting
-from jettison.plan import DropPlan
-from jettison.settings.window_marks import WindowMarks
+from jettison.policies.window.window_marks import WindowMarks
 
 MARKS = WindowMarks((7, 70), ("kdvd", "k"), ((None, 90, 90, 95), (None,)), next_unit=11, row_share=0.6, shut=("b",))
 
@@ -22,32 +20,16 @@ def test_marks_answer_by_query_and_window() -> None:
     assert not WindowMarks().dropped(0, 5)
 
 
-def test_gaps_pass_over_void_windows() -> None:
-    assert MARKS.longest_gap(0) == 2
-    assert MARKS.longest_gap(1) == 0
-
-
 def test_the_kept_share_is_one_while_no_window_is_dropped() -> None:
     assert MARKS.keep_fraction == 0.6
     assert WindowMarks((7,), ("kv",), ((None, None),), row_share=0.6).keep_fraction == 1.0
 
 
 def test_releasing_a_plan_keeps_decided_windows_and_forgets_the_rest() -> None:
-    from jettison.settings import RandomDrop
+    from jettison.policies.uniform.random_setting import RandomDrop
 
     released = DropPlan(3, {"rows": MARKS, "others": RandomDrop(0.5)}).released(4, "fault")
     assert released == DropPlan(4, {"rows": MARKS}, "fault")
-
-
-@given(st.text(alphabet="kdv", max_size=30), st.integers(-50, 50))
-def test_longest_gap_is_what_counting_by_hand_gives(letters: str, first: int) -> None:
-    marks = WindowMarks((first,), (letters,), ((None,) * len(letters),))
-    longest = gap = 0
-    for n in range(first, first + len(letters)):
-        if letters[n - first] != "v":
-            gap = gap + 1 if marks.dropped(0, n) else 0
-            longest = max(longest, gap)
-    assert marks.longest_gap(0) == longest
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from jettison.errors import InvalidSetting
-from jettison.sifter.adapt import AdaptiveSifter
-from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import Attribute, Space
+from jettison.lab.reproduce.sifter.adaptive_sifter import AdaptiveSifter
+from jettison.policies.regions.queries import RangeQueries
 from jettison.source import SifterFilter
+from jettison.source.space import Attribute, Space
 
 PLANE = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from jettison.errors import InvalidSetting
-from jettison.reproduce.sifter.trial import CHOSEN, METHODS, Trial
-from jettison.reproduce.sifter.workload import Generated, Workload
-from jettison.sifter.build import PARTITIONINGS, Sample
-from jettison.sifter.choose import best, candidates
-from jettison.sifter.queries import RangeQueries, completeness
-from jettison.sifter.space import Attribute
+from jettison.lab.reproduce.sifter.trial import CHOSEN, METHODS, Trial
+from jettison.lab.reproduce.sifter.workload import Generated, Workload
+from jettison.policies.regions.build import PARTITIONINGS, Sample
+from jettison.policies.regions.choose import best, candidates
+from jettison.policies.regions.queries import RangeQueries, completeness
+from jettison.source.space import Attribute
 
 # 100 rows whose differences have a standard deviation of 0.1, that is a standard error of 0.01.
 NOISE = np.tile([-0.1, 0.1], 50)
@@ -85,7 +85,7 @@ def test_the_judge_sees_leads_as_other_rows_show_them_where_the_models_do_not(si
         known = candidates(generated.queries, sample, regions=16)
         true = np.array([truth(one, one.built.configured(0.5, 0.5), rows) for one in known])
         judge = np.array([one.qos_by_row(0.5, 0.5).mean() for one in known])
-        model = np.array([one.built.expected_qos(0.5, 0.5) for one in known])
+        model = np.array([one.built.statistics.overall(one.built.configured(0.5, 0.5).drop) for one in known])
         judges.append(np.abs((judge - judge[3]) - (true - true[3])).max())
         models.append(np.abs((model - model[3]) - (true - true[3])).max())
     assert max(judges) < 0.012
@@ -99,7 +99,7 @@ def test_queries_where_no_rows_are_to_be_expected_do_not_judge():
     sample = Sample.of(queries, np.linspace(0.0, 0.49, 200)[:, None])
     for one in candidates(queries, sample, regions=4):
         np.testing.assert_allclose(one.unseen[2:], 0.0)
-        assert one.worth.sum() == pytest.approx(0.5)
+        assert one.at_stake.sum() == pytest.approx(0.5)
 
 
 def test_what_is_at_stake_in_a_query_is_shared_by_its_sampled_rows_and_one_more():
@@ -112,7 +112,7 @@ def test_what_is_at_stake_in_a_query_is_shared_by_its_sampled_rows_and_one_more(
     )
     sample = Sample.of(queries, [[0.1], [0.2], [0.5], [0.7]])
     np.testing.assert_allclose(sample.unseen, [0.5 / 3, 0.125 / 2, 0.25])
-    np.testing.assert_allclose(sample.worth, [0.5 / 3, 0.5 / 3, 0.125 / 2, 0.0])
+    np.testing.assert_allclose(sample.at_stake, [0.5 / 3, 0.5 / 3, 0.125 / 2, 0.0])
     assert sample.hits.tolist() == [1, 1, 1, 0]
 
 
@@ -154,7 +154,7 @@ def test_a_candidate_rebuilt_with_fewer_regions_is_judged_alike():
     fewer = first.rebuilt(sample, 9)
     assert fewer.built.partitioning == first.built.partitioning
     assert fewer.built.partition.boxes == 9
-    assert fewer.worth.sum() == pytest.approx(first.worth.sum())
+    assert fewer.at_stake.sum() == pytest.approx(first.at_stake.sum())
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 17])

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import DamagedPlan, InvalidSetting
-from jettison.sifter import codec
-from jettison.sifter.build import PARTITIONINGS, Sample, build
-from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import Leaf, grown
-from jettison.sifter.queries import RangeQueries
-from jettison.sifter.region_filter import UNIT, RegionFilter
-from jettison.sifter.space import Attribute, Space
-from jettison.source import SifterFilter
+from jettison.policies.regions.build import PARTITIONINGS, Sample, build
+from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.queries import RangeQueries
+from jettison.source import SifterFilter, codec
+from jettison.source.partition import Leaf, grown
+from jettison.source.region_filter import UNIT, RegionFilter
+from jettison.source.space import Attribute, Space
 from sifter_cases import random_queries, random_rows, random_space
 
 # Bounds that need double precision: the larger form.

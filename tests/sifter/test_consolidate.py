@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.sifter import consolidate as module
-from jettison.sifter.build import PARTITIONINGS, Sample, build, partition_by
-from jettison.sifter.consolidate import consolidate, expected_completeness, frequencies, shared_by_volume
-from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import with_missing
-from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import CELLS, Attribute, Space
+from jettison.policies.regions import consolidate as module
+from jettison.policies.regions.build import PARTITIONINGS, Sample, build, partition_by
+from jettison.policies.regions.consolidate import consolidate, frequencies, shared_by_volume
+from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.queries import RangeQueries
+from jettison.source.partition import with_missing
+from jettison.source.space import CELLS, Attribute, Space
 from sifter_cases import random_queries, random_rows, random_space
 
 LINE = Space([Attribute.number("x", 0, 8)])
@@ -62,8 +62,9 @@ def test_the_consolidated_qos_is_the_qos_of_all_queries(seed, monkeypatch):
         drop = random.random(partition.regions)
         known = consolidate(queries, partition, frequency)
         assert known.overall(drop) == pytest.approx(by_definition(queries, partition, frequency, drop), abs=1e-9)
-        complete = expected_completeness(queries, partition, frequency, drop)
-        assert queries.quality(np.where(np.isnan(complete), 1.0, complete)) == pytest.approx(known.overall(drop))
+        kept = consolidate(queries, partition, frequency * (1.0 - drop)).wanted
+        complete = np.where(known.wanted > 0.0, kept / np.where(known.wanted > 0.0, known.wanted, 1.0), 1.0)
+        assert queries.quality(complete) == pytest.approx(known.overall(drop))
 
 
 def test_regions_without_queries_without_rows_and_queries_without_rows():

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting, MissingColumn
-from jettison.sifter.expression import parse
-from jettison.sifter.queries import RangeQueries
-from jettison.sifter.space import Attribute, Space
+from jettison.policies.regions.expression import parse
+from jettison.policies.regions.queries import RangeQueries
+from jettison.source.space import Attribute, Space
 
 SECTORS = ("tech", "food", "steel")
 SPACE = Space([Attribute.number("x", 0, 10), Attribute.integer("n", 0, 9), Attribute.category("s", SECTORS)])
@@ -87,9 +87,9 @@ def test_an_expression_that_nothing_satisfies_has_no_boxes():
         ("x ~ 3", "'~ 3' at 2"),
         ("x 3", "a comparison"),
         ("", "the name of an attribute"),
-        ("s < 'tech'", "= or != for the categories of 's'"),
-        ("s = 'oil'", "one of the values of 's'"),
-        ("x = 'tech'", "a number to compare 'x' with"),
+        ("s < 'tech'", "the categories of 's' can be compared by = and !="),
+        ("s = 'oil'", "'s' must be compared with one of its values"),
+        ("x = 'tech'", "'x' must be compared with a number"),
         ("x between 1 or 2", "`and` after `between`"),
     ],
 )

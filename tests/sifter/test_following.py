@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.sifter.following import NewestRows, PassRate, share_passing
+from jettison.policies.regions.following import NewestRows, PassRate, share_passing
 
 
 def column(*values):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.sifter import matching
-from jettison.sifter.space import comparable
+from jettison.policies.regions import matching
+from jettison.source.space import comparable
 from sifter_cases import random_queries, random_rows, random_space
 
 

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.sifter.build import PARTITIONINGS, Sample, partition_by
-from jettison.sifter.equidepth import equi_depth
-from jettison.sifter.grid import uniform_grid
-from jettison.sifter.partition import Leaf, with_missing
-from jettison.sifter.qdpart import qdpart
-from jettison.sifter.queries import RangeQueries
-from jettison.sifter.raster import Raster
-from jettison.sifter.space import BELOW, CELLS, Attribute, Space
+from jettison.policies.regions.build import PARTITIONINGS, Sample, partition_by
+from jettison.policies.regions.equidepth import equi_depth
+from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.qdpart import qdpart
+from jettison.policies.regions.queries import RangeQueries
+from jettison.source.partition import Leaf, with_missing
+from jettison.source.raster import Raster
+from jettison.source.space import BELOW, CELLS, Attribute, Space
 from sifter_cases import random_queries, random_rows, random_space
 
 PLANE = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting, MissingColumn
-from jettison.sifter.space import ABOVE, BELOW, CELLS, MISSING, Attribute, Space
+from jettison.source.space import ABOVE, BELOW, CELLS, MISSING, Attribute, Space
 
 bounds = st.tuples(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12)).filter(lambda pair: pair[1] - pair[0] > 1e-3)
 

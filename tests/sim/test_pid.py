@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.sim.pid import PIDRateEstimator, PIDShedder
-from jettison.sim.scenarios import REGULATORS, SCENARIOS, compare, measure, table
-from jettison.stats import PointStats, Stats
+from jettison.core.stats import PointStats, Stats
+from jettison.lab.sim.pid import PIDRateEstimator, PIDShedder
+from jettison.lab.sim.scenarios import REGULATORS, SCENARIOS, compare, measure, table
 
 
 def test_the_first_batch_sets_the_processing_rate() -> None:

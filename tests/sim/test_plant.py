@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from jettison.sim.plant import Batch, Plant, PlantSettings, RateLimit, row_latency_s
-from jettison.stats import Budget, Stats
+from jettison.core.stats import Budget, Stats
+from jettison.lab.sim.plant import Batch, Plant, PlantSettings, RateLimit, row_latency_s
 
 QUIET = PlantSettings(noise=0.0, warm_up_factor=1.0, gap_s=0.0)
 
@@ -86,7 +86,7 @@ def test_without_shedding_an_overload_grows_without_end() -> None:
 
 def test_a_plan_made_from_a_report_reaches_the_batch_after_the_next() -> None:
     trace = run(QUIET, 50_000.0, 20.0, 1.0, 0.5, 0.5, 0.5, 0.25)
-    assert [round(batch.keep_fraction, 2) for batch in trace[:8]] == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]
+    assert [round(batch.kept_share, 2) for batch in trace[:8]] == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]
 
 
 def test_a_plan_made_on_the_clock_reaches_the_next_batch() -> None:
@@ -95,7 +95,7 @@ def test_a_plan_made_on_the_clock_reaches_the_next_batch() -> None:
             return Budget(0.5, 0.5, 3.0, "") if now_s > 10.0 else Budget(1.0, 1.0, 3.0, "")
 
     trace = Plant(QUIET, lambda _: 50_000.0).run(Late(1.0), 12.0)
-    first = next(batch for batch in trace if batch.keep_fraction < 1)
+    first = next(batch for batch in trace if batch.kept_share < 1)
     before = trace[first.stats.batch_id - 1]
     assert before.stats.started_s < 10.35 <= first.stats.started_s
 
@@ -159,8 +159,8 @@ def test_a_batch_that_was_not_committed_is_repeated_with_its_rows() -> None:
 
 def test_late_rows_get_their_own_share() -> None:
     trace = Plant(replace(QUIET, row_cap=100_000), lambda _: 10_000.0, backlog=1e6).run(Fixed(0.8), 20.0)
-    assert trace[0].keep_fraction == pytest.approx(0.4)
-    assert trace[-1].keep_fraction == pytest.approx(0.8)
+    assert trace[0].kept_share == pytest.approx(0.4)
+    assert trace[-1].kept_share == pytest.approx(0.8)
 
 
 def test_a_rate_limit_keeps_rows_per_second() -> None:
@@ -219,5 +219,5 @@ def test_latency_quantiles_are_weighted_by_rows() -> None:
 
 def test_capacity_and_the_best_share_agree_with_the_costs() -> None:
     capacity = QUIET.capacity_rows_per_s(1.3)
-    assert QUIET.best_keep_fraction(capacity, 1.3) == pytest.approx(1.0)
-    assert QUIET.best_keep_fraction(3 * capacity, 1.3) < 1 / 3
+    assert QUIET.best_share(capacity, 1.3) == pytest.approx(1.0)
+    assert QUIET.best_share(3 * capacity, 1.3) < 1 / 3

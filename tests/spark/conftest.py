@@ -13,11 +13,14 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from jettison.runtime.schedule import NEVER_US
+from jettison.spark import doubts
 from jettison.spark.session import LOCAL
 from window_streams import Seconds
 
 collect_ignore_glob = ["*driver*.py"]
 """Programs that tests start in processes of their own, with this folder on their path."""
+_numbers = itertools.count()
 _LITTLE_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
@@ -53,7 +56,21 @@ def repeatable_drops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     def token() -> SimpleNamespace:
         return SimpleNamespace(hex=f"{request.node.name} {next(numbers)}".encode().hex())
 
-    monkeypatch.setattr("jettison.spark.shedder.uuid4", token)
+    monkeypatch.setattr("jettison.spark.assembly.uuid4", token)
+
+
+@pytest.fixture(autouse=True)
+def own_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test begins like an application of its own, in which no guard has dropped any row."""
+    monkeypatch.setattr(doubts, "_VIEW", f"jettison_doubts_{next(_numbers)}")
+    monkeypatch.setattr(doubts, "_running", {})
+    monkeypatch.setattr(doubts, "_ended", {})
+
+
+@pytest.fixture
+def vouched_for(spark: SparkSession, own_doubts: None) -> None:
+    """A guard has run in this application and has dropped nothing: rows that weigh 1 are all that there were."""
+    doubts.ended(spark, SimpleNamespace(uri="nowhere"), NEVER_US)  # type: ignore[arg-type]
 
 
 class Source:

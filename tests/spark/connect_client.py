@@ -10,8 +10,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import jettison as jt
-from jettison.bench.streams import KeepShare
 from jettison.errors import Unsupported
+from jettison.lab.bench.streams import KeepShare
 
 
 def main(folder: Path) -> None:
@@ -19,11 +19,11 @@ def main(folder: Path) -> None:
     raw = spark.readStream.schema("id long, key string, value double").json(str(folder / "in"))
     refused = ""
     try:
-        jt.Shedder(latency="1 minute", checkpoint=folder / "refused", accounting="metrics").guard(raw, id="id")
+        jt.Shedder(latency="1 minute", checkpoint=folder / "refused", accounting="metrics").guard(raw, row_id="id")
     except Unsupported as error:
         refused = str(error)
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepShare(0.5))
-    means = shedder.guard(raw, id="id").groupBy("key").agg(jt.avg("value").alias("value"))
+    means = shedder.guard(raw, row_id="id").groupBy("key").agg(jt.avg("value").alias("value"))
     query = shedder.start(means.writeStream.format("noop").outputMode("complete"))
     query.processAllAvailable()
     while not shedder.status().batches:

@@ -13,7 +13,7 @@ from driver_session import run, session
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.bench.streams import KeepShare
+from jettison.lab.bench.streams import KeepShare
 
 SCHEMA = "id long, key string, value double, vip boolean, at timestamp"
 
@@ -24,7 +24,7 @@ def main(master: str, folder: Path, *, finish: bool) -> None:
     raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     policy = None if finish else KeepShare(0.5)  # drops in every batch, so that each one matters
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=policy)
-    rows = shedder.guard(raw, id="id", protect="vip", name="rides")
+    rows = shedder.guard(raw, row_id="id", protect="vip", name="rides")
     answers = (
         rows.withWatermark("at", "1 second")
         .groupBy(F.window("at", "10 seconds"), "key")

@@ -13,14 +13,14 @@ from pathlib import Path
 from driver_session import session
 
 import jettison as jt
-from jettison.bench.streams import KeepShare
+from jettison.lab.bench.streams import KeepShare
 
 
 def main(folder: Path, way: str) -> None:
     spark = session("local[2]", folder, {})
     raw = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=KeepShare(0.05))
-    writer = shedder.guard(raw, id="id").writeStream.format("parquet").option("path", str(folder / "out"))
+    writer = shedder.guard(raw, row_id="id").writeStream.format("parquet").option("path", str(folder / "out"))
     if way == "leaves":
         query = shedder.start(writer)
         query.processAllAvailable()

@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session("local[2]", folder, {})
     rows = spark.readStream.schema("id long, key string").option("maxFilesPerTrigger", 2).json(str(folder / "in"))
-    worked = jt.load_aware(work, key="key", latency="1 hour", checkpoint=folder / "checkpoint")
+    worked = jt.load_aware(work, key="key", max_wait="1 hour", checkpoint=folder / "checkpoint")
     writer = worked.map(rows, "id long, worker long").writeStream.format("parquet").option("path", str(folder / "out"))
     writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
 

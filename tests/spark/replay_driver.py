@@ -14,14 +14,14 @@ from driver_session import run, session
 from pyspark.sql import DataFrame
 
 import jettison as jt
-from jettison.bench.scripted import POLICIES, keep, stream
+from jettison.lab.bench.scripted import keep, scripted, stream
 
 _BATCH = 1
 
 
 def main(folder: Path, share: str, *, finish: bool) -> None:
     spark = session("local[2]", folder, {})
-    policy = POLICIES["UniformDrop"](lambda batch: keep(float(share), late=float(share) / 2))
+    policy = scripted(jt.UniformDrop, lambda batch: keep(float(share), late=float(share) / 2))
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=policy)
 
     def sink(rows: DataFrame, batch: int) -> None:
@@ -34,7 +34,7 @@ def main(folder: Path, share: str, *, finish: bool) -> None:
         if not finish:
             time.sleep(600.0)
 
-    rows = shedder.guard(stream(spark, folder / "in"), id="id", arrival="arrived", protect="vip")
+    rows = shedder.guard(stream(spark, folder / "in"), row_id="id", arrival="arrived", protect="vip")
     run(spark, shedder.start(rows.writeStream.foreachBatch(sink)), shedder, finish=finish)
 
 

@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
 
     def once() -> None:
         with jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint") as shedder:
-            shedder.start(shedder.guard(stream, id="id").writeStream.format("noop")).processAllAvailable()
+            shedder.start(shedder.guard(stream, row_id="id").writeStream.format("noop")).processAllAvailable()
 
     once()
     before = threading.active_count()

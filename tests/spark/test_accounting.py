@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jettison as jt
-from jettison.bench.streams import KeepShare
 from jettison.errors import Unsupported
+from jettison.lab.bench.streams import KeepShare
 from jettison.spark import validate
 
 
@@ -44,7 +44,7 @@ def said(caplog: pytest.LogCaptureFixture, words: str) -> int:
 def run(source, numbered, checkpoint: Path, batches: range, **settings: Any) -> list[dict[str, Any]]:
     shedder = jt.Shedder(latency="1 minute", checkpoint=checkpoint, policy=KeepShare(0.5), **settings)
     with shedder:
-        query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop"))
+        query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.format("noop"))
         for batch in batches:
             source.land(numbered(1000 * batch, 1000 * batch + 1000))
             query.processAllAvailable()

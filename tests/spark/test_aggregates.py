@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,21 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison import estimate, sampled
+from jettison.answers import estimate
+from jettison.answers.ranks import percentile_estimate
+from jettison.core.plan import DropPlan
+from jettison.core.storage import Folder
 from jettison.errors import InvalidSetting
-from jettison.plan import DropPlan
-from jettison.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Schedule
+from jettison.lab import sampled
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts, Schedule
 from jettison.spark import aggregates as jt
 from jettison.spark import doubts
 from jettison.spark.channel import Channel
-from jettison.storage import Folder
 
 pytestmark = pytest.mark.spark
 
 NAMES = ("count", "sum", "avg", "variance", "stddev")
+pytestmark = pytest.mark.usefixtures("vouched_for")
 FORMULAS = {
     "count": estimate.count_estimate,
     "sum": estimate.sum_estimate,
@@ -43,7 +46,7 @@ def frame(spark: SparkSession, groups: dict[str, tuple[list[float | None], list[
 
 def as_numpy(xs: list[float | None], ws: list[float]) -> dict[str, estimate.Estimate]:
     weights, moments = sampled.describe([math.nan if x is None else x for x in xs], ws)
-    ops, z = sampled.NumpyOps(), estimate.quantile(0.95)
+    ops, z = sampled.NUMPY, estimate.quantile(0.95)
     return {name: formula(ops, weights, moments, z) for name, formula in FORMULAS.items()}
 
 
@@ -69,7 +72,7 @@ def samples() -> dict[str, tuple[list[float | None], list[float]]]:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def answers(spark: SparkSession, samples: dict[str, Any]) -> dict[str, Any]:
     return {row["key"]: row for row in frame(spark, samples).groupBy("key").agg(*ours()).collect()}
 
@@ -223,40 +226,58 @@ GROUPS = {"shed": (WHOLE, [4.0] * 50), "few": ([1.0], [4.0]), "whole": (WHOLE, W
 
 
 @pytest.mark.parametrize(
-    ("until_us", "statuses"),
+    ("otherwise_us", "statuses"),
     [
         (NEVER_US, {"shed": "bounded", "few": "few rows", "whole": "exact"}),
-        (0, {"shed": "bounded", "few": "few rows", "whole": "unconfirmed"}),
         (UNKNOWN_US, {"shed": "bounded", "few": "few rows", "whole": "unconfirmed"}),
         (DEPENDENT_US, {"shed": "dependent rows", "few": "dependent rows", "whole": "unconfirmed"}),
     ],
 )
-def test_the_status_says_what_the_plans_of_running_queries_leave_in_doubt(spark, tmp_path, until_us, statuses):
-    channel = Channel(Folder(tmp_path), lease_s=60.0)
-    channel.publish(replace(Schedule.of(DropPlan(1)), doubtful_until_us=until_us))
-    doubts.register(spark, channel)
-    try:
-        found = frame(spark, GROUPS).groupBy("key").agg(jt.sum("x").alias("a")).collect()
-    finally:
-        doubts.unregister(spark, channel)
+def test_the_status_says_what_the_plans_of_running_queries_leave_in_doubt(spark, tmp_path, otherwise_us, statuses):
+    channel = published(spark, tmp_path, Doubts(otherwise_us=otherwise_us))
+    found = frame(spark, GROUPS).groupBy("key").agg(jt.sum("x").alias("a")).collect()
     assert {row["key"]: row["a"]["status"] for row in found} == statuses
     assert all((row["a"]["lower"] is None) == (row["a"]["status"] == "unconfirmed") for row in found)
+    Path(channel.uri).write_bytes(b"damaged")
+    whole = frame(spark, {"whole": GROUPS["whole"]}).agg(jt.sum("x").alias("a")).first()
+    assert whole["a"]["status"] == "unconfirmed", "nobody knows"
 
 
-def test_answers_are_in_doubt_only_if_their_window_begins_before_the_last_drop(spark, tmp_path):
-    channel = Channel(Folder(tmp_path), lease_s=60.0)
-    channel.publish(replace(Schedule.of(DropPlan(1)), doubtful_until_us=20_000_001))
-    rows = spark.range(40).select(F.timestamp_seconds("id").alias("at"), F.lit(1.0).alias("jt_weight"))
+def published(spark: SparkSession, folder: Path, said: Doubts) -> Channel:
+    channel = Channel(Folder(folder), lease_s=60.0)
+    channel.publish(Schedule.of(DropPlan(1), said))
     doubts.register(spark, channel)
-    try:
-        window = F.window("at", "10 seconds")
-        by_name = rows.groupBy(window).agg(jt.count(window="window").alias("n")).collect()
-        by_column = rows.groupBy(window).agg(jt.count(window=window).alias("n")).collect()
-    finally:
-        doubts.unregister(spark, channel)
-    for found in (by_name, by_column):
-        statuses = {row["window"]["start"].timestamp(): row["n"]["status"] for row in found}
-        assert statuses == {0.0: "unconfirmed", 10.0: "unconfirmed", 20.0: "unconfirmed", 30.0: "exact"}
+    return channel
+
+
+def test_answers_are_in_doubt_only_if_their_window_begins_before_the_last_drop(spark, tmp_path, monkeypatch):
+    """Where the query has found them in its plan; with a second guard around, which has a say in all others alone."""
+    marks = ["name", "column", "stranger"]
+    monkeypatch.setattr(doubts.secrets, "token_hex", lambda _: marks.pop(0))
+    published(spark, tmp_path / "ours", Doubts(20_000_001, UNKNOWN_US, {"name": 0, "column": 10_000_000}))
+    rows = spark.range(50).select(F.timestamp_seconds("id").alias("at"), F.lit(1.0).alias("jt_weight"))
+    window = F.window("at", "10 seconds")
+    for more in range(2):
+        if more:
+            published(spark, tmp_path / "theirs", Doubts(UNKNOWN_US, UNKNOWN_US, {"other": 0}))
+            marks[:] = ["name", "column", "stranger"]
+        for by, first_exact in (("window", 30), (window, 40), ("window", 50)):
+            found = rows.groupBy(window).agg(jt.count(window=by).alias("n")).collect()
+            statuses = {row["window"]["start"].timestamp(): row["n"]["status"] for row in found}
+            assert statuses == {
+                float(start): "exact" if start >= first_exact else "unconfirmed" for start in range(0, 50, 10)
+            }
+
+
+@pytest.mark.parametrize("year", [1, 1900, 2026, 2150, 9000, 60_000])
+@pytest.mark.parametrize(("until_us", "status"), [(NEVER_US, "exact"), (UNKNOWN_US, "unconfirmed")])
+def test_no_time_lies_beyond_what_is_said_of_all_times(spark, tmp_path, monkeypatch, year, until_us, status):
+    monkeypatch.setattr(doubts.secrets, "token_hex", lambda _: "ours")
+    published(spark, tmp_path, Doubts(until_us, until_us, {"ours": 0}))
+    at = F.timestamp_seconds(F.lit((year - 1970) * 31_556_952)).alias("at")
+    rows = spark.range(1).select(at, F.lit(1.0).alias("jt_weight"))
+    found = rows.groupBy(F.window("at", "10 seconds")).agg(jt.count(window="window").alias("n")).select("n.status")
+    assert [row["status"] for row in found.collect()] == [status]
 
 
 def test_copies_of_a_row_are_put_together_before_they_are_added_up(spark):
@@ -357,11 +378,65 @@ def test_a_percentile_counts_each_row_as_often_as_it_weighs(spark):
     emptied = [(5.0, None), (None, None), (None, 7.0)]  # dropped rows that are only counted, and a row without a value
     row = spark.createDataFrame(weighed + emptied, "x double, jt_weight double")
     found = row.agg(*(jt.percentile("x", p).alias(str(p)) for p in (0.05, 0.5, 0.95))).first()
-    assert tuple(found) == pytest.approx(np.percentile(repeated, [5, 50, 95]))
-    plain = spark.range(41).select(F.col("id").cast("double").alias("x"), F.lit(1.0).alias("jt_weight"))
-    assert plain.agg(jt.percentile("x", 0.5)).first()[0] == 20.0
+    assert [one["value"] for one in found] == pytest.approx(np.percentile(repeated, [5, 50, 95]))
+    assert [(one["kept"], one["status"]) for one in found] == [(7, "few rows")] * 3
     with pytest.raises(InvalidSetting, match="for the 95th percentile"):
         jt.percentile("x", 95)
+
+
+PERCENTAGES = (0.0, 0.1, 0.5, 0.9, 0.99, 1.0)
+
+
+def test_bounds_of_percentiles_on_spark_and_numpy_agree(spark, samples):
+    more = {f"g{i}": random_group(np.random.default_rng(i)) for i in range(60)}
+    groups = samples | more
+    asked = [jt.percentile("x", p).alias(f"p{p}") for p in PERCENTAGES]
+    for row in frame(spark, groups).groupBy("key").agg(*asked).collect():
+        xs, ws = groups[row["key"]]
+        values = np.array([math.nan if x is None else x for x in xs], float)
+        weights, _ = sampled.describe(values, ws)
+        for p in PERCENTAGES:
+            ranks = sampled.describe_ranks(values, ws, p)
+            wanted = percentile_estimate(p)(sampled.NUMPY, weights, ranks, estimate.quantile(0.95))
+            found = row[f"p{p}"]
+            for part in ("value", "lower", "upper"):
+                known = math.nan if found[part] is None else found[part]
+                expected = float(getattr(wanted, part))
+                assert known == pytest.approx(expected, rel=1e-12, nan_ok=True), (row["key"], p, part)
+            assert found["status"] == ("exact" if wanted.exact else "bounded" if wanted.enough else "few rows")
+
+
+@pytest.mark.parametrize("column", ["whole", "price", "real", "text"])
+def test_without_shedding_percentiles_are_those_of_spark(spark, column):
+    numbers = spark.range(101).select(
+        (F.col("id") * 7919 % 1000).alias("whole"),
+        (F.rand(7) * 100).cast("decimal(10,2)").alias("price"),
+        F.when(F.col("id") % 11 > 0, F.rand(5)).alias("real"),
+        F.rand(9).cast("string").alias("text"),
+        F.lit(1.0).alias("jt_weight"),
+    )
+    asked = [(jt.percentile(column, p).alias(f"p{p}"), F.percentile(column, p).alias(f"own{p}")) for p in PERCENTAGES]
+    found = numbers.agg(*[one for pair in asked for one in pair])
+    row = found.first()
+    for p in PERCENTAGES:
+        own, ours = row[f"own{p}"], row[f"p{p}"]
+        assert (ours["value"], ours["lower"], ours["upper"], ours["status"]) == (own, own, own, "exact")
+        assert found.schema[f"p{p}"].dataType["value"].dataType == found.schema[f"own{p}"].dataType
+
+
+def test_a_bound_beyond_all_kept_rows_is_null_and_says_so(spark):
+    rows = spark.range(40).select(F.col("id").alias("x"), F.lit(4.0).alias("jt_weight"))
+    high = rows.agg(jt.percentile("x", 0.97).alias("p")).first()["p"]
+    assert (high["upper"], high["status"]) == (None, "few rows")
+    assert high["lower"] < high["value"]
+    far = rows.agg(jt.percentile("x", 1.0).alias("p")).first()["p"]
+    assert (far["value"], far["lower"], far["upper"], far["status"]) == (39.0, None, None, "few rows")
+
+
+def test_all_rows_are_counted_as_in_spark(spark):
+    rows = spark.createDataFrame([(1.0, 2.0), (None, 2.0)], "x double, jt_weight double")
+    found = rows.agg(jt.count("*").alias("a"), jt.count().alias("b"), jt.count(F.col("x")).alias("c")).first()
+    assert [one["value"] for one in found] == [4, 4, 2]
 
 
 def test_no_python_stands_in_the_plan(spark, samples, capsys):
@@ -370,6 +445,8 @@ def test_no_python_stands_in_the_plan(spark, samples, capsys):
     assert "HashAggregate" in plan
     assert "Python" not in plan
     assert "SortAggregate" not in plan
+    frame(spark, samples).groupBy("key").agg(jt.percentile("x", 0.9)).explain()
+    assert "Python" not in capsys.readouterr().out
 
 
 def test_evidence_counts_dropped_rows_and_weighs_kept_ones(spark: SparkSession) -> None:

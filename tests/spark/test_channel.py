@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison import plan_file
-from jettison.plan import DropPlan
-from jettison.plan_board import PlanBoard
-from jettison.policies.window_drop import WindowDrop
-from jettison.schedule import NEVER_US, UNKNOWN_US, Entry, Schedule
-from jettison.settings import RandomDrop
+from jettison.core.plan import DropPlan
+from jettison.core.storage import Folder
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.policies.window.window_drop import WindowDrop
+from jettison.runtime import plan_file
+from jettison.runtime.plan_board import PlanBoard
+from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Doubts, Entry, Schedule
 from jettison.spark.channel import Channel, version_read
 from jettison.spark.mechanisms import RandomMechanism, WindowMechanism
-from jettison.storage import Folder
 
 pytestmark = pytest.mark.spark
 
@@ -80,9 +79,9 @@ FORGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("plans", FORGED)
 def test_plans_on_file_that_make_no_sense_drop_nothing(spark: SparkSession, channel: Channel, plans: str) -> None:
-    forge(channel, json.dumps({"doubtful_until_us": 0, "plans": FORGED[plans]}))
+    forge(channel, json.dumps({"doubtful_until_us": 0, "doubts": "0;", "plans": FORGED[plans]}))
     assert shares(spark, channel) in ([], [1.0])
-    windows = WindowMechanism(WindowDrop(time="at", window="10 seconds"))
+    windows = WindowMechanism(WindowDrop(time="at", window="10 seconds").spec)
     newest = channel.newest_plan(spark, "rows", windows)
     assert spark.range(1).select(newest.alias("plan")).first() is not None
 
@@ -104,7 +103,7 @@ def test_what_fits_leaves_room_for_a_plan_that_keeps_everything(channel: Channel
 def test_a_file_of_another_size_is_laid_out_again_and_a_lease_that_ended_stays_so(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "jettison")
     before = Channel(folder, lease_s=60.0, size=2048)
-    schedule = replace(Schedule.of(drop(3)), doubtful_until_us=77)
+    schedule = Schedule.of(drop(3), Doubts(77, 77))
     before.publish(schedule, now_us() - 1_000_000)
     ended_us = before.lease_ends_us()
     channel = Channel(folder, lease_s=60.0, size=4096)
@@ -115,16 +114,24 @@ def test_a_file_of_another_size_is_laid_out_again_and_a_lease_that_ended_stays_s
     assert [entry.plan.version for entry in (channel.published() or schedule).entries] == [3, 0, 3]
 
 
-@pytest.mark.parametrize(("earlier", "doubtful_until_us"), [(False, NEVER_US), (True, UNKNOWN_US)])
+EARLIER = {
+    "ledger": "jettison/ledger/run-000001.jsonl",
+    "Spark's state": "offsets/0",
+    "a damaged plan": "jettison/plan",
+}
+
+
+@pytest.mark.parametrize(("earlier", "doubts"), [(None, NOWHERE), *((each, EVERYWHERE) for each in EARLIER)])
 def test_a_lost_file_leaves_all_answers_of_an_earlier_run_in_doubt(
-    tmp_path: Path, channel: Channel, *, earlier: bool, doubtful_until_us: int
+    tmp_path: Path, channel: Channel, earlier: str | None, doubts: Doubts
 ) -> None:
-    if earlier:
-        (Folder(tmp_path / "jettison") / "ledger").replace("run-000001.jsonl", b"")
+    if earlier is not None:
+        (tmp_path / EARLIER[earlier]).parent.mkdir(parents=True)
+        (tmp_path / EARLIER[earlier]).write_bytes(b"")
     channel.prepare()
     published = channel.published()
     assert published is not None
-    assert (published.newest.version, published.doubtful_until_us) == (0, doubtful_until_us)
+    assert (published.newest.version, published.doubts) == (0, doubts)
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100, b"0000000000 9999999999999999 {}"])

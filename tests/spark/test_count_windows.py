@@ -73,9 +73,9 @@ def test_delivered_windows_are_complete_and_gaps_bounded_across_a_restart(
             by_key[key] += more
         answers = jt.count_windows(
             stream(spark, tmp_path / "in"),
-            key="key",
+            key="key" if slide == size else F.lower("key").alias("key"),
             order="number",
-            value="number",
+            value=F.col("number") * 1,
             size=size,
             slide=slide,
             max_gap=2,
@@ -84,6 +84,7 @@ def test_delivered_windows_are_complete_and_gaps_bounded_across_a_restart(
         query = answers.writeStream.outputMode("append").foreachBatch(collect).trigger(availableNow=True)
         query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     missing = 0
+    assert answers.columns == ["key", "window", "values"]
     for key, all_rows in by_key.items():
         whole = {start // slide: all_rows[start : start + size] for start in range(0, len(all_rows) - size + 1, slide)}
         assert found[key] == {n: whole[n] for n in found[key]}
@@ -100,6 +101,8 @@ def test_wrong_arguments_are_refused(spark: SparkSession, tmp_path: Path) -> Non
     arguments = {"key": "key", "order": "number", "value": "number", "size": 5, "max_gap": 2}
     with pytest.raises(MissingColumn, match="value"):
         jt.count_windows(rows, **(arguments | {"value": "nothing"}))
+    with pytest.raises(InvalidSetting, match="`value` must be a column of the stream"):
+        jt.count_windows(rows, **(arguments | {"value": F.col("nothing")}))
     with pytest.raises(InvalidSetting, match="max_gap"):
         jt.count_windows(rows, **(arguments | {"max_gap": 0}))
     with pytest.raises(InvalidSetting, match="slide"):

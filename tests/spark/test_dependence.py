@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import sys
+import threading
 import time
-import urllib.request
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.plan import DropPlan
-from jettison.schedule import Schedule
+from jettison.core.plan import DropPlan
+from jettison.core.storage import Folder
+from jettison.runtime.schedule import Schedule
 from jettison.spark import aggregates as jt
 from jettison.spark.channel import Channel
-from jettison.spark.dependence import Node, multipliers, plan_of_execution, plan_of_text
+from jettison.spark.dependence import multipliers
 from jettison.spark.drop_point import DropPoint, mark_number
+from jettison.spark.explained import Node, explained, physical_plan
 from jettison.spark.guard import guarded as behind_a_guard
 from jettison.spark.mechanisms import RandomMechanism
-from jettison.storage import Folder
 
 pytestmark = pytest.mark.spark
 
@@ -85,6 +88,11 @@ DEPENDENT: dict[str, tuple[Query, str]] = {
     ),
     "union with itself": (lambda g: total(g.select("jt_weight", "a").union(g.select("jt_weight", "b"))), "Union"),
     "sliding windows that are not grouped by": (lambda g: total(g.select("*", sliding()), "key"), "Expand"),
+    "sample with replacement": (lambda g: total(g.sample(True, 2.0)), "Sample"),
+    "grouped by what is made of the id": (
+        lambda g: total(words(g).groupBy(F.abs("id").alias("id")).agg(F.max("jt_weight").alias("jt_weight"))),
+        "Generate",
+    ),
     "python": (lambda g: total(g.select("jt_weight").mapInArrow(lambda b: b, "jt_weight double")), "MapInArrow"),
     "put together too finely": (lambda g: total(by_row(words(g), "x")), "Generate"),
     "windows of one row put together": (
@@ -102,6 +110,7 @@ DEPENDENT: dict[str, tuple[Query, str]] = {
 }
 
 INDEPENDENT: dict[str, Query] = {
+    "sample": lambda g: total(g.sample(0.5)),
     "plain": lambda g: total(g, "key"),
     "sliding window": lambda g: total(g, sliding(), "key"),
     "sliding window by another name": lambda g: total(g.select("*", sliding().alias("w")), "w"),
@@ -118,48 +127,86 @@ INDEPENDENT: dict[str, Query] = {
 }
 
 
-def explained(rows: DataFrame, capsys: pytest.CaptureFixture[str]) -> list[Node]:
-    capsys.readouterr()
-    rows.explain()
-    return plan_of_text(capsys.readouterr().out)
+def plan_of(rows: DataFrame) -> list[Node]:
+    return physical_plan(explained(rows.explain))
 
 
 @pytest.mark.parametrize("case", DEPENDENT)
-def test_what_multiplies_rows_is_named(guarded, case, capsys):
+def test_what_multiplies_rows_is_named(guarded, case):
     query, operator = DEPENDENT[case]
-    found = multipliers(explained(query(guarded), capsys), POINT.kept_mark, POINT.id)
+    found = multipliers(plan_of(query(guarded)), POINT.kept_mark, POINT.row_id)
     assert found
     assert all(any(word in one for word in operator.split("|")) for one in found)
 
 
 @pytest.mark.parametrize("case", INDEPENDENT)
-def test_rows_that_meet_no_copy_of_themselves_are_not_flagged(guarded, case, capsys):
-    assert multipliers(explained(INDEPENDENT[case](guarded), capsys), POINT.kept_mark, POINT.id) == []
+def test_rows_that_meet_no_copy_of_themselves_are_not_flagged(guarded, case):
+    assert multipliers(plan_of(INDEPENDENT[case](guarded)), POINT.kept_mark, POINT.row_id) == []
 
 
-def test_a_guard_that_counts_by_observing_is_found_too(guarded, capsys):
+@pytest.mark.parametrize(("name", "together"), [("id", True), ("user-id", False), ("user id", False), ("users", False)])
+def test_a_name_that_ends_like_the_id_is_another_one(name, together):
+    plan = f"""== Physical Plan ==
+HashAggregate(keys=[], functions=[sum(jt_weight#19)])
++- HashAggregate(keys=[{name}#7], functions=[max(jt_weight#9)])
+   +- Generate explode(xs#5), [{name}#7, jt_weight#9], false, [x#6]
+      +- Filter {POINT.kept_mark}
+         +- Scan json [id#1L,{name}#7,xs#5,jt_weight#9]
+"""
+    found = multipliers(physical_plan(plan), POINT.kept_mark, POINT.row_id)
+    assert found is not None
+    assert (found == []) is together
+
+
+@pytest.mark.parametrize("name", ["lat, lon", "a (b"])
+def test_copies_beside_a_name_with_commas_or_brackets_are_not_told_apart(name):
+    plan = f"""== Physical Plan ==
+HashAggregate(keys=[window#9, {name}#5], functions=[sum(jt_weight#8)])
++- Expand [[named_struct(start, 1), 1, w#8], [named_struct(start, 2), 1, w#8]], [window#9, {name}#5, w#8]
+   +- Filter {POINT.kept_mark}
+      +- Scan json [jt_weight#8]
+"""
+    found = multipliers(physical_plan(plan), POINT.kept_mark, POINT.row_id)
+    assert [one.partition(" ")[0] for one in found or ()] == ["Expand"]
+
+
+def test_a_guard_that_counts_by_observing_is_found_too(guarded):
     observed = guarded.observe(POINT.metric, F.count(F.lit(1)))
-    assert multipliers(explained(total(words(observed)), capsys), POINT.metric)
-    assert multipliers(explained(total(observed), capsys), POINT.metric) == []
+    assert multipliers(plan_of(total(words(observed))), POINT.metric)
+    assert multipliers(plan_of(total(observed)), POINT.metric) == []
 
 
-def test_the_plan_that_a_second_guard_reads_multiplies_nothing(spark, guarded, tmp_path, capsys):
+@pytest.mark.parametrize("others", [[], ["elsewhere", "beyond"]], ids=["alone", "of a network"])
+def test_the_plan_that_a_second_guard_reads_multiplies_nothing(spark, guarded, tmp_path, others):
+    """Of a plan that several guards read together each takes its part, and the optimizer gives that a name of its own."""
     channel = Channel(Folder(tmp_path), lease_s=60.0)
     channel.publish(Schedule.of(DropPlan(1)))
     second = DropPoint("there", ("id",), observed=False)
-    plan = channel.plan_row(spark, {"there": RandomMechanism()}, metric="second")
+    plan = channel.plan_row(spark, dict.fromkeys(["there", *others], RandomMechanism()), metric=second.plan_metric)
     twice = behind_a_guard(guarded, second, RandomMechanism(), plan)
-    total(twice, "key").explain()
-    assert multipliers(plan_of_text(capsys.readouterr().out), POINT.kept_mark, POINT.id) == []
+    assert multipliers(plan_of(total(twice, "key")), POINT.kept_mark, POINT.row_id) == []
 
 
-def test_a_plan_without_the_guard_tells_nothing(guarded, capsys):
+def test_outputs_of_a_network_are_no_copies_of_each_other(guarded):
+    def together(*outputs: DataFrame) -> DataFrame:
+        numbered = [
+            rows.select(F.lit(number).alias("jt_output"), F.struct("*").alias(f"row{number}"))
+            for number, rows in enumerate(outputs)
+        ]
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), numbered)
+
+    some = guarded.select("key", "jt_weight")
+    assert multipliers(plan_of(together(total(guarded, "key"), guarded, some)), POINT.kept_mark) == []
+    assert multipliers(plan_of(together(total(guarded, "key"), some.union(some))), POINT.kept_mark)
+
+
+def test_a_plan_without_the_guard_tells_nothing(guarded):
     other = DropPoint("there", ("id",))
-    assert multipliers(explained(total(words(guarded)), capsys), other.kept_mark) is None
-    assert multipliers(plan_of_text("No physical plan. Waiting for data."), POINT.kept_mark) is None
+    assert multipliers(plan_of(total(words(guarded))), other.kept_mark) is None
+    assert multipliers(physical_plan("No physical plan. Waiting for data."), POINT.kept_mark) is None
 
 
-def test_all_branches_that_use_the_same_rows_again_are_followed(guarded, capsys):
+def test_all_branches_that_use_the_same_rows_again_are_followed(guarded):
     """Spark plans the shared part once and only refers to it in the second branch."""
     shared = guarded.select("key", "xs", "jt_weight").repartition(2, "key").where(F.size("xs") > 1)
     packed = shared.select("key", "jt_weight", F.expr("transform(xs, x -> x + 1)").alias("xs"))
@@ -167,66 +214,104 @@ def test_all_branches_that_use_the_same_rows_again_are_followed(guarded, capsys)
         total(packed.select("key", "jt_weight", F.explode("xs").alias("x")), "key")
     )
     both.collect()
-    assert multipliers(explained(both, capsys), POINT.kept_mark)
+    assert multipliers(plan_of(both), POINT.kept_mark)
 
 
-def test_a_line_break_in_a_literal_does_not_cut_the_plan(guarded, capsys):
+def test_both_sides_of_a_join_are_operators_of_their_own(guarded):
+    plan = plan_of(guarded.join(lookup(guarded, 7), "key"))
+    (join,) = [node for node in plan if "Join" in node.text]
+    assert "\n" not in join.text
+    assert len(join.children) == 2
+
+
+def test_a_line_break_in_a_literal_does_not_cut_the_plan(guarded):
     broken = words(guarded.where(F.concat(F.col("key").cast("string"), F.lit("\n+x\n   y")) != "\n"))
-    assert multipliers(explained(total(broken), capsys), POINT.kept_mark)
+    assert multipliers(plan_of(total(broken)), POINT.kept_mark)
 
 
-def executed(spark: SparkSession, mark: str) -> list[dict[str, Any]]:
-    """What the driver's interface says of executions with a mark, the latest last."""
-    context = spark.sparkContext
-    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/sql"
-    time.sleep(0.5)  # the interface lags behind
-    with urllib.request.urlopen(f"{url}?details=true&planDescription=false&offset=0&length=10000") as response:
-        executions = json.load(response)
-    return [one for one in executions if any(mark in node.get("desc", "") for node in one["nodes"])]
+STREAMS: dict[str, tuple[Query, bool]] = {
+    "explode": (lambda rows: doubled(rows).groupBy(sliding()).agg(jt.sum("x")), True),
+    "one row of each decision": (
+        lambda rows: by_row(doubled(rows), sliding()).groupBy("window").agg(jt.sum("all")),
+        False,
+    ),
+    # Which rows these let pass depends on those that were dropped.
+    "drop duplicates": (lambda rows: total(rows.dropDuplicates(["id"]), sliding()), True),
+    "within watermark": (lambda rows: total(rows.dropDuplicatesWithinWatermark(["id"]), sliding()), True),
+    "limit": (lambda rows: rows.limit(1000), True),
+}
 
 
-@pytest.mark.parametrize(
-    ("keys", "copies", "how", "flagged"),
-    [
-        (7, 1, "inner", False),
-        (7, 1, "left", False),
-        (5, 1, "left", False),
-        (7, 2, "inner", True),
-        (7, 2, "left", True),
-        (4, 2, "inner", True),  # more rows than before, though some were lost
-        (3, 2, "inner", True),  # fewer rows than before, and yet all of them twice
-        (5, 1, "inner", True),  # rows were lost: that none was doubled is not to be seen
-    ],
-)
-def test_a_join_is_cleared_by_its_row_counts(spark, guarded, keys, copies, how, flagged):
-    total(guarded.join(lookup(guarded, keys, copies), "key", how), "name").collect()
-    plan = plan_of_execution(executed(spark, POINT.kept_mark)[-1])
-    found = multipliers(plan, POINT.kept_mark, POINT.id)
-    assert found is not None
-    assert bool(found) is flagged
+def doubled(rows: DataFrame) -> DataFrame:
+    return rows.select("id", "time", "jt_weight", F.explode(F.array("id", "id")).alias("x"))
 
 
-def test_a_streaming_query_is_read_in_both_ways(spark, tmp_path, capsys):
-    """Nested: explode, one row of each decision, a sliding window on top."""
+@pytest.mark.parametrize("case", STREAMS)
+def test_a_streaming_query_is_read_while_it_runs(spark, tmp_path, case):
     spark.range(100).select("id", F.timestamp_seconds("id").alias("time")).coalesce(1).write.json(str(tmp_path / "in"))
     point = DropPoint("streamed", ("id",))
     raw = (
         spark.readStream.schema("id long, time timestamp").json(str(tmp_path / "in")).withWatermark("time", "1 second")
     )
     kept = raw.where((F.col("id") % 2 == 0) | (F.spark_partition_id() < mark_number(point.name, "kept")))
-    rows = kept.select("id", "time", F.lit(2.0).alias("jt_weight"), F.explode(F.array("id", "id")).alias("x"))
-    short = rows.groupBy(sliding()).agg(jt.sum("x"))
-    right = by_row(rows, sliding()).groupBy("window").agg(jt.sum("all"))
-    for name, query, flagged in (("short", short, True), ("right", right, False)):
-        writer = query.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-        running = writer.option("checkpointLocation", str(tmp_path / name)).start()
-        try:
-            assert running.awaitTermination(60)
-            capsys.readouterr()
-            running.explain()
-        finally:
-            running.stop()
-        assert bool(multipliers(plan_of_text(capsys.readouterr().out), point.kept_mark, point.id)) is flagged
-        ours = [one for one in executed(spark, point.kept_mark) if f"runId = {running.runId}" in one["description"]]
-        verdicts = [multipliers(plan_of_execution(one), point.kept_mark, point.id) for one in ours]
-        assert [bool(found) for found in verdicts if found is not None] == [flagged]  # only one batch had rows
+    build, flagged = STREAMS[case]
+    query = build(kept.withColumn("jt_weight", F.lit(2.0)))
+    writer = query.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
+    running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        assert running.awaitTermination(60)
+        text = explained(running.explain)
+    finally:
+        running.stop()
+    assert bool(multipliers(physical_plan(text), point.kept_mark, point.row_id)) is flagged
+
+
+def test_other_threads_find_the_usual_output_while_a_plan_is_printed(monkeypatch):
+    written: list[str] = []
+
+    class Tee:
+        """As people write them: it gives nothing back, and can what it can."""
+
+        def write(self, text: str) -> None:
+            written.append(text)
+
+        def fileno(self) -> int:
+            return 77
+
+    monkeypatch.setattr(sys, "stdout", Tee())
+    found, held = [], []
+
+    def other() -> None:
+        found.append((sys.stdout.write("hello"), sys.stdout.fileno()))
+        held.append(sys.stdout)
+
+    def explain(extended: bool) -> None:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        print("a plan")
+
+    assert explained(explain) == "a plan\n"
+    held[0].write("kept for later")
+    assert (found, written) == ([(5, 77)], ["hello", "kept for later"])
+
+
+def test_two_plans_at_a_time_leave_the_output_where_it_was():
+    """The first to finish put the second one's place back, for good."""
+    usual, both, done = sys.stdout, threading.Barrier(2, timeout=0.5), []
+
+    def explain(extended: bool) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):  # both are there only if nobody waits for the other
+            both.wait()
+        print("a plan")
+        time.sleep(0.1 * len(done))
+        done.append(extended)
+
+    texts: list[str] = []
+    threads = [threading.Thread(target=lambda: texts.append(explained(explain))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == ["a plan\n"] * 2
+    assert sys.stdout is usual

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison.bench.exactness import Judged, judge
-from jettison.bench.scripted import keep
-from jettison.stats import Budget
+import jettison as jt
+from jettison import policy as jp
+from jettison.core.stats import Budget
+from jettison.lab.bench.exactness import Judged, judge
+from jettison.lab.bench.scripted import keep
+from jettison.lab.bench.scripted_queries import START
 
 pytestmark = pytest.mark.spark
 
@@ -24,20 +27,28 @@ def at(changes: dict[int, Budget]) -> Callable[[int], Budget]:
     return budget
 
 
-@pytest.mark.parametrize("policy", ["UniformDrop", "ConceptDrop", "Sifter", "WindowDrop"])
+def test_every_policy_is_put_to_these_tests() -> None:
+    public = {name: getattr(where, name) for where in (jt, jp) for name in where.__all__}
+    policies = {name for name, one in public.items() if isinstance(one, type) and issubclass(one, jp.Policy)}
+    assert policies == {"Policy", *START}
+
+
+@pytest.mark.parametrize("policy", START)
 def test_groups_of_three_rows_of_which_some_are_dropped(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     """Nine of ten groups that had lost their late rows said "exact, 1" once. Late rows are thinned in two batches here."""
     thinned = {0: keep(0.2), 1: keep(1.0, late=0.0), 3: keep(1.0)}
     # Windows are marked once there is a watermark, and late rows are as good as others to them.
     script = at({0: keep(0.4), 5: keep(1.0)} if policy == "WindowDrop" else thinned)
     found = judge(spark, tmp_path, policy, script, groups=1000, files=14)
-    assert found.dropped > 0
+    assert found.rows_dropped > 0
     assert found.wrong == 0
-    assert found.exact > 1000, "once the rows are kept again and the watermark has passed, answers are exact again"
-    assert found.exact < found.group_windows, "answers of windows that lost rows are not"
+    assert found.called_exact > 1000, (
+        "once the rows are kept again and the watermark has passed, answers are exact again"
+    )
+    assert found.called_exact < found.group_windows, "answers of windows that lost rows are not"
 
 
 def test_while_nothing_is_dropped_every_answer_is_exact(spark: SparkSession, tmp_path: Path) -> None:
     found = judge(spark, tmp_path, "UniformDrop", at({}), groups=1000, files=4)
     windows = found.group_windows
-    assert found == Judged(windows, answered=windows, exact=windows, wrong=0, dropped=0)
+    assert found == Judged(windows, answered=windows, called_exact=windows, wrong=0, rows_dropped=0)

@@ -16,14 +16,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.policies.sifter import fingerprint
-from jettison.settings import GroupDrop, RandomDrop, RangeDrop, RegionDrop
-from jettison.sifter.build import Sample, build
-from jettison.sifter.space import CELLS, Attribute, Space
+from jettison.policies.groups.group_setting import GroupDrop
+from jettison.policies.network.range_setting import RangeDrop
+from jettison.policies.regions.build import Sample, build
+from jettison.policies.regions.plan_raster import fingerprint
+from jettison.policies.regions.region_setting import RegionDrop
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.source.space import CELLS, Attribute, Space
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import Mechanism, RandomMechanism, RegionMechanism
-from jettison.spark.mechanisms.range_drop import RangeMechanism
+from jettison.spark.mechanisms.range_mechanism import RangeMechanism
 from sifter_cases import random_queries, setting_of
 
 pytestmark = pytest.mark.spark

@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan import DropPlan
-from jettison.schedule import Schedule
-from jettison.settings import RandomDrop
+from jettison.core.plan import DropPlan
+from jettison.core.storage import Folder
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.schedule import Schedule
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.guard import _with_arrivals, guarded
 from jettison.spark.mechanisms import RandomMechanism
-from jettison.storage import Folder
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_guarded_query_has_no_python_operator_and_one_plan_read(
 ) -> None:
     source.land(numbered(0, 100))
     shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "checkpoint", accounting=accounting)
-    rows = shedder.guard(source.stream(), id="id", arrival="at", protect="vip")
+    rows = shedder.guard(source.stream(), row_id="id", arrival="at", protect="vip")
     query = shedder.start(rows.groupBy("key").count().writeStream.format("noop").outputMode("complete"))
     query.processAllAvailable()
     plan = explained(query)
@@ -204,7 +204,7 @@ def compilations(spark: SparkSession) -> int:
 
 
 def test_generated_code_is_the_same_in_every_batch(spark: SparkSession, source, numbered, tmp_path: Path) -> None:
-    """Code that spells out the batch's time or the plan's numbers would be compiled anew in every micro-batch."""
+    """Code that spells out the batch's time or the plan's numbers would be compiled again in every micro-batch."""
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
     channel.publish(Schedule.of(DropPlan(0)))
     point = DropPoint("rows", ("id",), arrival="at", observed=False)

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget
 from jettison.errors import InvalidSetting
-from jettison.plan import DropPlan
-from jettison.policies.join_drop import JoinDrop
-from jettison.spark.joins import join_side, join_totals
-from jettison.stats import Budget
+from jettison.policies.groups.join_drop import JoinDrop
+from jettison.spark.join_totals import join_side, join_totals
 
 pytestmark = pytest.mark.spark
 
@@ -67,7 +67,7 @@ def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSessi
     def guarded(side: str) -> DataFrame:
         reader = spark.readStream.schema("id BIGINT, at TIMESTAMP, ad BIGINT, value DOUBLE")
         rows = reader.option("maxFilesPerTrigger", 1).parquet(str(tmp_path / side))
-        kept = join_side(shedder.guard(rows, id="id", name=side), side)
+        kept = join_side(shedder.guard(rows, row_id="id", name=side), side)
         return kept.withColumnRenamed("id", f"{side}_id").withColumnRenamed("value", f"{side}_value").drop("at")
 
     pairs = guarded("left").join(guarded("right"), "ad")
@@ -96,12 +96,46 @@ def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSessi
         assert kept.count() < 0.5 * matches.sum()
 
 
+def one_key(spark: SparkSession, left: int, right: int, weight: float) -> DataFrame:
+    """All pairs of some rows that share a key, each kept row standing for as many."""
+    rows = spark.range(left).select(
+        F.col("id").alias("left_id"), F.lit("90071992547409.93").cast("decimal(16,2)").alias("price")
+    )
+    pairs = rows.crossJoin(spark.range(right).select(F.col("id").alias("right_id")))
+    added = {"left_weight": F.lit(weight), "right_weight": F.lit(1.0), "minute": F.lit(0), "ad": F.lit(7)}
+    return pairs.withColumns(added | {f"{side}_whole": F.lit(False) for side in ("left", "right")})
+
+
+@pytest.mark.usefixtures("vouched_for")
+@pytest.mark.parametrize("value", [None, "price"])
+def test_totals_have_the_shape_of_all_answers(spark, value):
+    def totals(left: int, weight: float) -> Row:
+        pairs = one_key(spark, left, 40, weight)
+        found = join_totals(pairs, ["minute"], F.col("ad"), left_id=F.col("left_id"), right_id="right_id", value=value)
+        own = pairs.groupBy("minute").agg((F.count("*") if value is None else F.sum(value)).alias("own"))
+        assert found.columns == ["minute", "value", "lower", "upper", "kept", "status"]
+        assert found.schema["value"].dataType == own.schema["own"].dataType
+        return found.join(own, "minute").first()
+
+    whole, few, many = totals(40, 1.0), totals(10, 2.0), totals(40, 2.0)
+    assert (whole["value"], whole["kept"], whole["status"]) == (whole["own"], 1600, "exact")
+    assert whole["lower"] == whole["upper"] == float(whole["value"])
+    assert (few["status"], many["status"]) == ("few rows", "bounded")
+    assert few["lower"] < few["value"] < few["upper"]
+
+
+@pytest.mark.parametrize("by", [["minute"], "minute"])
+def test_totals_that_nobody_vouches_for_have_no_bounds(spark, by):
+    found = join_totals(one_key(spark, 40, 40, 1.0), by, "ad", left_id="left_id", right_id="right_id").first()
+    assert tuple(found)[1:] == (1600, None, None, 1600, "unconfirmed")
+
+
 def test_a_drop_point_that_is_no_side_of_the_join_is_refused(source, tmp_path):
     policy = jt.JoinDrop("key", "at", "1 minute", sides=("views", "clicks"))
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    with pytest.raises(InvalidSetting, match="'views' and 'clicks'"):
-        shedder.guard(source.stream(), id="id")
-    assert "jt_whole" in shedder.guard(source.stream(), id="id", name="clicks").columns
+    with pytest.raises(InvalidSetting, match="'views' or 'clicks'"):
+        shedder.guard(source.stream(), row_id="id")
+    assert "jt_whole" in shedder.guard(source.stream(), row_id="id", name="clicks").columns
 
 
 def test_bounds_cover_the_count_of_a_join_with_a_time_range(spark):
@@ -135,7 +169,7 @@ def test_totals_come_out_of_the_streaming_query_itself_over_a_join_with_a_time_r
     def guarded(side: str) -> DataFrame:
         reader = spark.readStream.schema("id BIGINT, at TIMESTAMP, ad BIGINT, value DOUBLE")
         rows = reader.option("maxFilesPerTrigger", 1).parquet(str(tmp_path / side))
-        kept = join_side(shedder.guard(rows, id="id", name=side), side)
+        kept = join_side(shedder.guard(rows, row_id="id", name=side), side)
         renamed = {"id": f"{side}_id", "value": f"{side}_value", "ad": f"{side}_ad", "at": f"{side}_at"}
         return kept.withColumnsRenamed(renamed).withWatermark(f"{side}_at", "0 seconds")
 
@@ -160,4 +194,5 @@ def test_totals_come_out_of_the_streaming_query_itself_over_a_join_with_a_time_r
         truth = partners[window == (row["window"]["start"].timestamp() - START) // 30].sum()
         assert row["lower"] <= truth <= row["upper"]
         assert row["lower"] < row["value"] < row["upper"]
+        assert row["status"] == "bounded"
         assert row["upper"] - row["lower"] < truth

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 import pytest
 from pyspark.sql import Row
 
+from jettison.policies import ConceptDrop
+from jettison.source.space import Attribute, Space
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.listener import ProgressListener, report_of
+from jettison.spark.mechanisms import GroupMechanism, RandomMechanism, RegionMechanism
 
 
 class Recorder:
@@ -86,7 +90,7 @@ def test_batches_come_once_and_in_order_and_those_of_other_runs_never() -> None:
         pilot.close(error=error)
         ended.set()
 
-    listener = ProgressListener(pilot, (), "ours", on_end=on_end)  # type: ignore[arg-type]
+    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=on_end)  # type: ignore[arg-type]
     query = Query(*(progress("ours", batch).progress for batch in range(3)))
     events = threading.Thread(target=lambda: [listener.onQueryProgress(progress("ours", batch)) for batch in (2, 3)])
     query.addListener = lambda added: events.start()  # type: ignore[method-assign] # events come at once
@@ -104,7 +108,7 @@ def test_batches_come_once_and_in_order_and_those_of_other_runs_never() -> None:
 
 def test_nothing_is_read_again_where_nothing_is_missing() -> None:
     pilot = Recorder()
-    listener = ProgressListener(pilot, (), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
+    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
     listener.catch_up(Query())  # type: ignore[arg-type]
     listener.onQueryProgress(progress("ours", 0))
     for query in (Query(progress("ours", 0).progress), Query(progress("ours", 0).progress, idle(1))):
@@ -115,7 +119,7 @@ def test_nothing_is_read_again_where_nothing_is_missing() -> None:
 
 def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> None:
     pilot = Recorder()
-    listener = ProgressListener(pilot, (), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
+    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
     unreadable = progress("ours", 7)
     unreadable.progress.timestamp = "yesterday"
     listener.onQueryProgress(unreadable)
@@ -127,7 +131,7 @@ def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> No
 
 def test_batches_that_no_event_told_of_and_spark_has_forgotten_are_missing() -> None:
     pilot = Recorder()
-    listener = ProgressListener(pilot, (), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
+    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
     listener.onQueryProgress(progress("ours", 40))  # the first one of a run that was started again
     listener.onQueryProgress(progress("ours", 41))
     listener.catch_up(Query(*(progress("ours", batch).progress for batch in (45, 46))))  # type: ignore[arg-type]
@@ -143,7 +147,7 @@ def test_a_report_says_what_the_sources_offered_and_what_the_sink_may_do(offsets
     found = progress("ours", 1).progress
     found.sources = [SimpleNamespace(startOffset=start, endOffset=end, latestOffset=None) for start, end in offsets]
     found.sink = SimpleNamespace(description=sink)
-    report = report_of(found, ())
+    report = report_of(found, (), {})
     assert (report.nothing_new, report.any_runs) == (nothing_new, any_runs)
 
 
@@ -162,22 +166,28 @@ def test_the_recent_rate_covers_the_time_until_the_newest_row(
     point = DropPoint("rides", ("id",), arrival="at")
     arrivals = {"kept": 5, "recent": recent, "arrivals_us": [1, newest_us]}
     observed = {point.metric: arrivals, point.plan_metric: {"version": 3, "now_us": 10_000_000}}
-    report = report_of(progress("ours", 1, observed).progress, (point,))
+    report = report_of(progress("ours", 1, observed).progress, (point,), {"rides": RandomMechanism()})
     assert (report.recent_rows_per_s, report.plan_version) == (rate, 3)
 
 
 def test_without_a_plan_there_is_no_recent_rate() -> None:
     point = DropPoint("rides", ("id",), arrival="at")
     arrivals = {"kept": 5, "recent": None, "oldest_us": 1, "newest_us": 2}
-    assert report_of(progress("ours", 1, {point.metric: arrivals}).progress, (point,)).recent_rows_per_s is None
+    assert (
+        report_of(
+            progress("ours", 1, {point.metric: arrivals}).progress, (point,), {"rides": RandomMechanism()}
+        ).recent_rows_per_s
+        is None
+    )
 
 
-def test_sampled_rows_come_as_numbers_and_missing_values_as_nan() -> None:
-    point = DropPoint("rides", ("id",))
+def test_what_was_observed_is_read_by_the_mechanism() -> None:
+    point, mechanism = DropPoint("rides", ("id",)), RegionMechanism(Space([Attribute.number("x", 0, 1)]), 10)
     observed = {point.metric: {"kept": 5, "sample": '[[1.5,null],["NaN",2.0]]'}}
-    report = report_of(progress("ours", 1, observed).progress, (point,))
-    np.testing.assert_array_equal(report.sampled["rides"], [[1.5, np.nan], [np.nan, 2.0]])
-    assert report_of(progress("ours", 2, {point.metric: {"kept": 5}}).progress, (point,)).sampled == {}
+    report = report_of(progress("ours", 1, observed).progress, (point,), {"rides": mechanism})
+    np.testing.assert_array_equal(report.observed["rides"], [[1.5, np.nan], [np.nan, 2.0]])
+    nothing = progress("ours", 2, {point.metric: {"kept": 5}}).progress
+    assert report_of(nothing, (point,), {"rides": mechanism}).observed == {}
 
 
 KAFKA = '{"rides": {"0": 100, "1": 250}}'
@@ -200,15 +210,15 @@ KAFKA = '{"rides": {"0": 100, "1": 250}}'
 def test_rows_that_wait_are_told_by_kafkas_offsets_alone(offsets: list[Any], waiting: int | None) -> None:
     event = progress("ours", 1).progress
     event.sources = [SimpleNamespace(startOffset=None, latestOffset=latest, endOffset=end) for latest, end in offsets]
-    assert report_of(event, ()).waiting_rows == waiting
+    assert report_of(event, (), {}).waiting_rows == waiting
 
 
 def test_the_work_of_a_batch_is_told_apart_from_the_rest() -> None:
     event = progress("ours", 1).progress
     event.durationMs = {"triggerExecution": 1000}
-    assert report_of(event, ()).work_s is None
+    assert report_of(event, (), {}).work_s is None
     event.durationMs = {"triggerExecution": 1000, "addBatch": 850, "queryPlanning": 60, "walCommit": 40}
-    report = report_of(event, ())
+    report = report_of(event, (), {})
     assert (report.duration_s, report.work_s) == (1.0, 0.85)
 
 
@@ -218,5 +228,8 @@ def test_groups_are_read_from_events_and_from_what_spark_keeps_of_them(kind: Any
     listed = [kind(item=11, count=3), kind(item=22, count=1), kind(item=None, count=9)]
     point = DropPoint("rows", ("id",))
     seen = {"kept": 4, "groups": listed, "grouped": 4, "groups_until_us": 5}
-    (groups,) = report_of(progress("run", 0, {point.metric: seen}).progress, (point,)).groups.values()
+    mechanism = GroupMechanism(ConceptDrop(group="key", time="at", window="10 seconds").spec)
+    (groups,) = report_of(
+        progress("run", 0, {point.metric: seen}).progress, (point,), {"rows": mechanism}
+    ).observed.values()
     assert (tuple(groups.keys), tuple(groups.kept)) == ((11, 22), (3, 1))

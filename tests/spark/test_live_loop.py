@@ -18,11 +18,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.bench.harm_case import Case
-from jettison.bench.harm_process import run_cold
-from jettison.bench.harm_verdict import dropped_share
-from jettison.demo.schedule import Phase
-from jettison.spark.network import Network
+from jettison import policy as jp
+from jettison.lab.bench.harm import dropped_share
+from jettison.lab.bench.harm_run import Case, run_cold
+from jettison.spark.network_query import Network
 from live_stream import Collected, Feed, Live, costly, dropped
 
 pytestmark = [pytest.mark.spark, pytest.mark.live]
@@ -45,7 +44,7 @@ def start(
 ) -> Live:
     """Start the query of `answers` behind a guard, with rows that cost `row_ms` each."""
     shedder = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
-    guarded = shedder.guard(rows, id="id", arrival=arrival)
+    guarded = shedder.guard(rows, row_id="id", arrival=arrival)
     slow = costly(guarded, row_ms) if row_ms else guarded
     return Live(shedder, shedder.start(answers(slow).writeStream.outputMode("append").foreachBatch(sink)))
 
@@ -158,12 +157,11 @@ def test_costly_rows_are_shed_to_the_bound(spark: SparkSession, tmp_path: Path) 
     assert not faults(live), live.story()
 
 
-def test_a_cold_process_below_capacity_keeps_every_row(tmp_path: Path) -> None:
+def test_a_cold_process_below_capacity_keeps_every_row() -> None:
     """A process of its own, in which nothing has run before."""
-    case = Case("cold", "files", "fares", (Phase(40.0, 5_000.0),), bound_s=5.0)
-    records = run_cold(case, tmp_path / "records")
-    assert len(records) > 2
-    assert dropped_share(records) == 0.0, [(batch["rows"], batch["kept"], batch["cause"]) for batch in records[1:]]
+    run = run_cold(Case("cold", rows_per_s=5_000.0, duration_s=40.0, bound_s=5.0))
+    assert len(run.batches) > 1
+    assert dropped_share(run) == 0.0, [(batch.rows, batch.kept_fraction) for batch in run.batches]
 
 
 def test_a_large_fixed_cost_drops_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -213,11 +211,11 @@ ROW_POLICIES = {
 
 @pytest.mark.parametrize("policy", ROW_POLICIES.values(), ids=ROW_POLICIES)
 def test_a_policy_sheds_and_its_ledger_agrees_with_the_sink(
-    spark: SparkSession, tmp_path: Path, policy: Callable[[], jt.Policy]
+    spark: SparkSession, tmp_path: Path, policy: Callable[[], jp.Policy]
 ) -> None:
     feed, sink = Feed(tmp_path / "in", CALM), Collected()
     shedder = jt.Shedder(latency=SHORT_BOUND_S, checkpoint=tmp_path / "checkpoint", policy=policy())
-    rows = costly(shedder.guard(feed.stream(spark), id="id", arrival="at"), 1).select("id", "jt_weight")
+    rows = costly(shedder.guard(feed.stream(spark), row_id="id", arrival="at"), 1).select("id", "jt_weight")
     live = Live(shedder, shedder.start(rows.writeStream.foreachBatch(sink)))
     counted = sheds(live, feed)
     kept = {batch["batch_id"]: batch["points"]["rows"]["kept"] for batch in counted}
@@ -231,7 +229,7 @@ def test_windows_that_are_left_are_whole(spark: SparkSession, tmp_path: Path) ->
     feed, sink = Feed(tmp_path / "in", CALM), Collected()
     policy = jt.WindowDrop(time="at", window="1 second", max_gap=10)
     shedder = jt.Shedder(latency=SHORT_BOUND_S, checkpoint=tmp_path / "checkpoint", policy=policy)
-    rows = costly(shedder.guard(feed.stream(spark).withWatermark("at", "0 seconds"), id="id"), 1)
+    rows = costly(shedder.guard(feed.stream(spark).withWatermark("at", "0 seconds"), row_id="id"), 1)
     windows = rows.groupBy(F.window("at", "1 second"), "key").agg(F.count(F.lit(1)).alias("n"))
     delivered = shedder.deliver(windows).selectExpr("unix_seconds(window.start) second", "key", "n")
     live = Live(shedder, shedder.start(delivered.writeStream.outputMode("append").foreachBatch(sink)))
@@ -245,7 +243,7 @@ def test_windows_that_are_left_are_whole(spark: SparkSession, tmp_path: Path) ->
 def test_a_network_sheds_and_its_ledger_agrees_with_the_sinks(spark: SparkSession, tmp_path: Path) -> None:
     feed, every, high = Feed(tmp_path / "in", CALM), Collected(), Collected()
     network = Network()
-    readings = network.input("readings", feed.stream(spark), id="id")
+    readings = network.input("readings", feed.stream(spark), row_id="id")
     work = network.map("work", readings, lambda rows: costly(rows, 1))
     network.output("every", work, every)
     network.output("high", network.filter("above", work, "value >= 50", selectivity=0.5), high)

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 import jettison as jt
 from committed import committed_rows
 from driver_process import kill_when, start_driver
-from jettison.costs.status import CostStatus
-from jettison.spark.load_aware import costs_folder
+from jettison.costs.cost_book import HASH_SEED, CostBook, costs_folder
+from jettison.costs.cost_hashing import SharedHashes
 
 FILES, ROWS_PER_FILE = 60, 40
 
@@ -37,9 +37,9 @@ def test_kill_while_two_workers_learn_loses_neither_costs_nor_rows(spark: SparkS
     assert at_death.batches < FILES // 2
     assert len({row["worker"] for row in committed_rows(tmp_path / "out")}) >= 2
 
-    learned = CostStatus.from_json((costs_folder(checkpoint).read("status.json") or b"").decode())
-    assert learned.rows_kept >= at_death.kept
-    again = jt.load_aware(work, key="key", latency="1 hour", checkpoint=checkpoint)
+    learned = CostBook.load(costs_folder(checkpoint), SharedHashes(2, 2048, seed=HASH_SEED))
+    assert learned.costs.rows_learned >= at_death.kept
+    again = jt.load_aware(work, key="key", max_wait="1 hour", checkpoint=checkpoint)
     before_any_row = again.status()
     assert before_any_row.rows_seen == 0
     assert before_any_row.costliest == learned.costliest

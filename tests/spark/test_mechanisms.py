@@ -1,4 +1,4 @@
-"""Which mechanism executes which policy. Starts no Spark session."""
+"""Which mechanism executes the plans of which policy. Starts no Spark session."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from jettison.spark.mechanisms import GroupMechanism, RandomMechanism, mechanism
 
 
 def test_uniform_drops_are_random():
-    assert isinstance(mechanism_for(UniformDrop()), RandomMechanism)
+    assert isinstance(mechanism_for(UniformDrop().spec), RandomMechanism)
 
 
 def test_drops_by_group_have_their_own():
-    assert isinstance(mechanism_for(ConceptDrop("route", "time", "10 minutes")), GroupMechanism)
+    assert isinstance(mechanism_for(ConceptDrop("route", "time", "10 minutes").spec), GroupMechanism)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from jettison.batch_report import BatchReport, Counted
+from jettison.core.batch_report import BatchReport, Counted
 from jettison.errors import Unsupported
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.executions import Executions
@@ -173,6 +173,21 @@ def test_executions_within_a_batch_are_found_whatever_their_description(interfac
     interface.ran(2, batch=0, seen=10, kept=4, rootExecutionId=0, description="my own words")
     del interface.executions[1]["description"]
     assert counts(interface).of_batch(0, MARKS, any_runs=True) == Counted(10, 4)
+
+
+def test_a_batch_without_rows_is_exact_where_no_task_ran_its_filters(interface: Interface) -> None:
+    """The first batch of a query may be one: its source has begun and offers nothing yet."""
+    silent = [{**node(number, MARKS[number], "0"), "metrics": []} for number in (0, 1)]
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=silent)
+    interface.ran(1, batch=1, seen=0, kept=0, nodes=silent, status="FAILED")
+    subject = counts(interface)
+    assert subject.of_batch(0, MARKS, any_runs=False, input_rows=0) == Counted(0, 0, True)
+    assert subject.of_batch(0, MARKS, any_runs=False, input_rows=7) is None, "Spark says that there were some"
+    assert subject.of_batch(0, MARKS, any_runs=True, input_rows=0) is None, "the sink may not have run it"
+    assert subject.of_batch(1, MARKS, any_runs=False, input_rows=0) is None
+    interface.ran(2, batch=2, seen=0, kept=0, nodes=[])
+    interface.ran(3, batch=2, seen=0, kept=0, nodes=silent, rootExecutionId=2)
+    assert subject.of_batch(2, MARKS, any_runs=True, input_rows=0) == Counted(0, 0, True)
 
 
 LIMIT = [node(3, "", "", "Project"), node(4, "", "", "CollectLimit")]

@@ -14,20 +14,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.errors import InvalidSetting, MissingColumn
-from jettison.hashing import salt, salted
-from jettison.network import LossTolerance, QoS
-from jettison.network.admission import ADMISSIONS
-from jettison.plan import DropPlan
-from jettison.policies.network_drop import NetworkDrop
-from jettison.settings import RandomDrop, RangeDrop
-from jettison.sim.network.engine import offered
-from jettison.sim.network.operators import equal_values, window_totals
-from jettison.sim.network.rows import Rows
-from jettison.spark import network as network_module
+from jettison.core.hashing import salt, salted
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, Stats
+from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
+from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionDrop
+from jettison.lab.sim.network.engine import offered
+from jettison.lab.sim.network.operators import equal_values, window_totals
+from jettison.lab.sim.network.rows import Rows
+from jettison.policies.network import LossTolerance, QoS, QueryGraph
+from jettison.policies.network.network_drop import NetworkDrop
+from jettison.policies.network.range_setting import RangeDrop
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.spark import network_query as network_module
 from jettison.spark.calibrate import calibrate
-from jettison.spark.network import Network
-from jettison.stats import Budget, Stats
+from jettison.spark.network_query import Network
 
 pytestmark = pytest.mark.spark
 
@@ -148,11 +149,11 @@ def test_hashes_are_those_of_spark(spark: SparkSession) -> None:
 def test_with_nothing_shed_every_output_is_what_plain_spark_gives(spark: SparkSession, source, tmp_path: Path) -> None:
     """Filters, a windowed aggregate and a stream-stream join behind one shared map, which runs once for each row."""
     network = Network()
-    stream = network.input("readings", source.stream(), id="id")
+    stream = network.input("readings", source.stream(), row_id="id")
     parsed = network.map("parse", stream, lambda r: r.withColumn("value", F.col("value") * 2))
     high = network.filter("high", parsed, "value > 150", selectivity=0.25)
     low = network.filter("low", parsed, "value < 20", selectivity=0.1)
-    sums = network.aggregate("sums", parsed, weighed, weighted=True)
+    sums = network.aggregate("sums", parsed, weighed)
     pairs = network.join("pairs", high, network.filter("again", parsed, "value > 150"), joined)
     sinks = {name: Collected() for name in ("high_rows", "low_rows", "window_sums", "pair_rows")}
     for name, stream in zip(sinks, (high, low, sums, pairs), strict=True):
@@ -182,7 +183,7 @@ def test_with_nothing_shed_every_output_is_what_plain_spark_gives(spark: SparkSe
 
 def alarm_network(source: Any, sinks: dict[str, Collected], **qos: QoS) -> Network:
     network = Network(integral_values=True)
-    stream = network.input("readings", source.stream(), id="id", values=[(0, 100, 1.0)])
+    stream = network.input("readings", source.stream(), row_id="id", values=[(0, 100, 1.0)])
     parsed = network.map("parse", stream, lambda r: r.withColumn("twice", F.col("value") * 2), cost=3.0)
     high = network.filter("high", parsed, "value >= 60", cost=2.0, selectivity=0.4, passes=[(60, 100)])
     low = network.filter("low", parsed, "value <= 30", cost=1.0, selectivity=0.3, passes=[(0, 30)])
@@ -221,9 +222,9 @@ def test_simulator_and_spark_keep_the_same_rows(
 def two_inputs(source: Any, sinks: dict[str, Collected]) -> Network:
     """Weighted sums of one input, and pairs of rows of both."""
     network = Network()
-    readings = network.input("readings", source.stream(), id="id")
-    others = network.input("others", source.stream(), id="id")
-    network.output("sums", network.aggregate("totals", readings, estimated_totals, weighted=True), sinks["sums"])
+    readings = network.input("readings", source.stream(), row_id="id")
+    others = network.input("others", source.stream(), row_id="id")
+    network.output("sums", network.aggregate("totals", readings, estimated_totals), sinks["sums"])
     network.output("pairs", network.join("matched", readings, others, joined), sinks["pairs"])
     return network
 
@@ -272,25 +273,29 @@ def test_aggregates_and_joins_behind_drops_are_those_of_the_simulator_and_estima
     assert all(total.lower < total.value < total.upper for total in totals.values())
 
 
-def test_every_admission_control_sheds_at_the_inputs_as_in_the_simulator(
-    source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Half(NetworkDrop):
+def test_every_admission_control_sheds_at_the_inputs_as_in_the_simulator(source, tmp_path: Path) -> None:
+    class Half(AdmissionDrop):
         def plan(self, stats: Stats, budget: Budget) -> DropPlan:
             return super().plan(Stats(0, 0.0, 1.0), Budget(0.5, 0.5, 3.0, "told"))
 
-    monkeypatch.setattr(network_module, "NetworkDrop", Half)
+    class Admitting(Network):
+        rule = ""
+
+        def policy(self, graph: QueryGraph, **settings: Any) -> NetworkDrop:
+            return Half(graph, rule=self.rule, **settings)
+
     landed = rows(0, 600)
     source.land(landed)
     plans = {}
     for name in ADMISSIONS:
-        network, sinks = Network(), {"dear": Collected(), "cheap": Collected()}
+        network, sinks = Admitting(), {"dear": Collected(), "cheap": Collected()}
+        network.rule = name
         for number, output in enumerate(sinks):
-            stream = network.input(f"in{number}", source.stream(), id="id")
+            stream = network.input(f"in{number}", source.stream(), row_id="id")
             box = network.map(f"box{number}", stream, lambda part: part, cost=3.0 - 2.0 * number)
             network.output(output, box, sinks[output])
-        run(network, tmp_path / name, source, [], admission=name, trigger={"availableNow": True})
-        plans[name] = Half(network.graph, admission=name).plan(Stats(0, 0.0, 1.0), Budget(1.0, 1.0, 3.0, ""))
+        run(network, tmp_path / name, source, [], available_now=True)
+        plans[name] = Half(network.graph, rule=name).plan(Stats(0, 0.0, 1.0), Budget(1.0, 1.0, 3.0, ""))
         arrived = dict.fromkeys(("in0", "in1"), as_simulated(landed))
         simulated = offered(network.graph, arrived, plans[name])
         for output, sink in sinks.items():
@@ -360,7 +365,7 @@ def test_the_books_count_every_drop_point(source, tmp_path: Path, monkeypatch: p
 
 def test_calibration_finds_costs_and_selectivities(spark: SparkSession, source, tmp_path: Path) -> None:
     network = Network()
-    stream = network.input("readings", source.stream(), id="id")
+    stream = network.input("readings", source.stream(), row_id="id")
     hashed = "sha2(concat(cast(id as string), sha2(cast(value as string), 512)), 512)"
     heavy = network.map("heavy", stream, lambda r: r.withColumn("h", F.expr(hashed)).where("h > ''"))
     light = network.filter("light", heavy, "value >= 50", selectivity=0.9)
@@ -373,19 +378,80 @@ def test_calibration_finds_costs_and_selectivities(spark: SparkSession, source, 
     assert "load saved" in network.plan()
 
 
+def test_the_interval_of_the_trigger_goes_to_the_query_and_to_the_shedder(source, tmp_path: Path) -> None:
+    network, sink = Network(), Collected()
+    network.output("o", network.filter("all", network.input("in", source.stream(), row_id="id"), "value >= 0"), sink)
+    with pytest.raises(InvalidSetting, match="`trigger` must be shorter than `latency`"):
+        network.start(latency="1 second", checkpoint=tmp_path / "c", trigger="1 minute")
+    run(network, tmp_path, source, [rows(0, 5)], trigger="0.5 seconds")
+    assert network.shedder is not None
+    assert network.shedder._settings.trigger_interval_s == 0.5
+
+
 def test_a_network_that_may_not_be_shed_is_refused(source, tmp_path: Path) -> None:
     network = Network()
-    stream = network.input("readings", source.stream(), id="id")
+    stream = network.input("readings", source.stream(), row_id="id")
     network.output("o", network.aggregate("sums", stream, windowed), Collected())
-    with pytest.raises(InvalidSetting, match="weighted=True"):
+    with pytest.raises(InvalidSetting, match=r"'sums': `sum\(value\)` does not use `jt_weight`"):
         network.start(latency="1 minute", checkpoint=tmp_path / "c")
+
+
+def test_a_shared_box_that_loses_the_identity_is_refused_before_anything_runs(
+    spark: SparkSession, source, tmp_path: Path
+) -> None:
+    network = Network()
+    stream = network.input("readings", source.stream(), row_id="id")
+    parsed = network.map("parse", stream, lambda r: r.select("value", "jt_weight"))
+    network.output("high", network.filter("above", parsed, "value >= 50"), Collected())
+    network.output("low", network.filter("below", parsed, "value < 50"), Collected())
+    expected = (
+        r"several readers must carry on the `row_id` columns, id, got .* without id for box 'parse'\. Hint: select"
+    )
+    sample = spark.createDataFrame([(1, "k", 1.0, None, None)], source.SCHEMA)
+    for attempt in (
+        network.plan,
+        lambda: network.calibrate({"readings": sample}, repetitions=1),
+        lambda: network.start(latency="1 minute", checkpoint=tmp_path / "c"),
+    ):
+        with pytest.raises(MissingColumn, match=expected):
+            attempt()
+
+
+def test_answers_that_are_read_twice_are_refused_and_the_last_box_needs_no_identity(source) -> None:
+    network = Network()
+    stream = network.input("readings", source.stream(), row_id="id")
+    sums = network.aggregate("sums", network.map("narrow", stream, lambda r: r.drop("id")), weighed)
+    network.output("all", sums, Collected())
+    assert "readings" in network.plan()
+    network.output("some", network.filter("large", sums, "total > 400"), Collected())
+    with pytest.raises(
+        MissingColumn, match=r"without id for box 'sums'\. Hint: .*give each reader of an aggregate one"
+    ):
+        network.plan()
 
 
 def test_mistakes_are_refused(source, tmp_path: Path) -> None:
     network = Network()
-    stream = network.input("readings", source.stream(), id="id")
-    with pytest.raises(InvalidSetting, match="same `id` columns"):
-        network.input("others", source.stream(), id="key")
+    stream = network.input("readings", source.stream(), row_id="id")
+    with pytest.raises(InvalidSetting, match="same `row_id` columns"):
+        network.input("others", source.stream(), row_id="key")
+    for given in ({"row_id": F.col("id")}, {"row_id": ["id", F.col("key")]}, {"row_id": "id", "arrival": F.col("at")}):
+        with pytest.raises(
+            InvalidInput, match=r"must be given by names of columns only.*one identity through the network"
+        ):
+            network.input("others", source.stream(), **given)
     network.output("o", network.map("narrow", stream, lambda r: r.select("id")), Collected())
     with pytest.raises(MissingColumn, match=r"jt_weight.*box 'narrow'"):
         network.start(latency="1 minute", checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("lost", ["jt_weight", "jt_weight_right"])
+def test_a_join_must_carry_on_the_weights_of_both_sides(source, lost: str) -> None:
+    """A pair weighs the product: without one of them it would stand for too few, and not say so."""
+    network = Network()
+    sides = [network.input(name, source.stream(), row_id="id") for name in ("left", "right")]
+    network.output("o", network.join("pairs", *sides, lambda left, right: joined(left, right).drop(lost)), Collected())
+    with pytest.raises(
+        MissingColumn, match=rf"must carry on `jt_weight` and `jt_weight_right`.*Hint: select {lost} too"
+    ):
+        network.plan()

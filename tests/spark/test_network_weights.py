@@ -9,29 +9,43 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.errors import InvalidSetting
-from jettison.settings import RandomDrop
-from jettison.spark import network as network_module
-from jettison.spark.network import Network
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.spark import network_query as network_module
+from jettison.spark.network_query import Network
 from spark.test_network import Collected, estimated_totals, fixed, rows, run, weighed, windowed
 
 pytestmark = pytest.mark.spark
 
 
-def test_plain_aggregates_that_are_said_to_be_weighted_are_refused(source, tmp_path: Path) -> None:
-    """Their counts and sums would be too small without a word."""
-    for function, refused in ((windowed, True), (weighed, False), (estimated_totals, False)):
+def test_nothing_is_dropped_before_plain_aggregates(source, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Their counts and sums would be too small without a word. Nobody says which ones they are."""
+    for function, plain in ((windowed, True), (weighed, False), (estimated_totals, False)):
         network = Network()
-        stream = network.input("readings", source.stream(), id="id")
+        stream = network.input("readings", source.stream(), row_id="id")
         parsed = network.map("parse", stream, lambda r: r.withColumn("twice", F.col("value") * 2))
-        network.output("o", network.aggregate("sums", parsed, function, weighted=True), Collected())
+        network.output("o", network.aggregate("sums", parsed, function), Collected())
         network.output("all", parsed, Collected())
-        checkpoint = tmp_path / function.__name__
-        if refused:
-            with pytest.raises(InvalidSetting, match=r"uses `jt_weight`, got one that does not for box 'sums'"):
-                network.start(latency="1 minute", checkpoint=checkpoint)
-        else:
-            network.start(latency="1 minute", checkpoint=checkpoint).stop()
+        caplog.clear()
+        network.start(latency="1 minute", checkpoint=tmp_path / function.__name__).stop()
+        points = {"parse__all"} if plain else {"readings", "parse__sums", "parse__all"}
+        assert network.shedder is not None
+        assert set(network.shedder.status().keep_fraction) == points
+        assert ("nothing is dropped before box 'sums': `sum(value)` does not use" in caplog.text) == plain
+        assert ("sums: `sum(value)` does not use `jt_weight`" in network.plan()) == plain
+
+
+def test_looking_for_weights_makes_spark_complain_of_nothing(source, capfd) -> None:
+    """Spark prints an error for each query that it cannot resolve, whoever catches the exception."""
+
+    def by_another_name(rows: DataFrame) -> DataFrame:
+        return rows.withColumnRenamed("jt_weight", "w").groupBy("key").agg(F.sum("w").alias("n"))
+
+    for function in (counted, by_another_name):
+        network = Network()
+        stream = network.input("readings", source.stream(), row_id="id")
+        network.output("o", network.aggregate("sums", stream, function), Collected())
+        network.plan()
+    assert "jt_weight" not in "".join(capfd.readouterr())
 
 
 def test_every_output_keeps_its_weights_which_multiply_along_a_path(
@@ -42,12 +56,12 @@ def test_every_output_keeps_its_weights_which_multiply_along_a_path(
     plan = {name: RandomDrop(share) for name, share in shares.items()}
     monkeypatch.setattr(network_module, "NetworkDrop", fixed(plan))
     network = Network()
-    stream = network.input("readings", source.stream(), id="id")
+    stream = network.input("readings", source.stream(), row_id="id")
     parsed = network.map("parse", stream, lambda r: r.withColumn("twice", F.col("value") * 2))
     high = network.filter("high", parsed, "value >= 40")
     network.output("out_odd", network.filter("odd", high, "id % 2 = 1"), str(tmp_path / "odd"))
     network.output("out_even", network.filter("even", high, "id % 2 = 0"), str(tmp_path / "even"))
-    network.output("sums", network.aggregate("totals", parsed, counted, weighted=True), str(tmp_path / "sums"))
+    network.output("sums", network.aggregate("totals", parsed, counted), str(tmp_path / "sums"))
     landed = rows(0, 20_000)
     run(network, tmp_path, source, [landed[:10_000], landed[10_000:], rows(20_000, 20_200)])
     for name, parity in (("odd", 1), ("even", 0)):

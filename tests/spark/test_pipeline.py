@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from jettison.cli import app
-from jettison.ledger import Ledger
+from jettison.runtime.ledger import Ledger
 from jettison.spark import pipeline
-from jettison.spark.network import Network
+from jettison.spark.network_query import Network
 from spark.test_network import rows
 
 pytestmark = pytest.mark.spark
@@ -24,8 +24,8 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
     """From YAML on disk to Parquet on disk: a shared map, a filter, a windowed aggregate and a join in SQL."""
     # The command as it is, but in the tests' session, and ending when all is read.
     monkeypatch.setattr(pipeline, "local_session", lambda name, master: nullcontext(spark))
-    monkeypatch.setattr(Network, "start", partialmethod(Network.start, trigger={"availableNow": True}))
-    inputs = {"format": "json", "path": str(source.folder), "schema": source.SCHEMA, "id": ["id"]}
+    monkeypatch.setattr(Network, "start", partialmethod(Network.start, available_now=True))
+    inputs = {"format": "json", "path": str(source.folder), "schema": source.SCHEMA, "row_id": ["id"]}
     inputs["options"] = {"maxFilesPerTrigger": 1}
     sums = "select window.start, sum(value * jt_weight) as total from parse group by window(at, '1 minute')"
     pairs = (

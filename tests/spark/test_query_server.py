@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.sifter.space import Attribute, Space
-from jettison.spark.query_server import matched, per_query
+from jettison.lab.bench.query_server import matched, per_query
+from jettison.source.space import Attribute, Space
 from sifter_cases import random_queries, random_rows
 
 pytestmark = pytest.mark.spark

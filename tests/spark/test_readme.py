@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jettison.demo.landing import RIDE_SCHEMA, land_all
-from jettison.demo.pipeline import raw_rides
+from jettison.lab.demo.landing import RIDE_SCHEMA, land_all
+from jettison.lab.demo.pipeline import raw_rides
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -31,7 +31,7 @@ def test_the_snippet_runs_and_its_answers_are_exact_while_nothing_is_shed(spark:
     names["query"].processAllAvailable()
     names["query"].stop()
     answers = spark.read.parquet(str(tmp_path / "out")).collect()
-    truth = landing.truth(window_s=5).answers
+    truth = landing.truth(window_s=5)
     assert answers
     for answer in answers:
         exact = truth[int(answer.window.start.timestamp()), answer.zone]

@@ -16,24 +16,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.core.hashing import salt, thresholds
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
-from jettison.hashing import salt
-from jettison.plan import DropPlan
-from jettison.policies.sifter import Sifter, fingerprint
-from jettison.schedule import Schedule
-from jettison.settings import RegionDrop
-from jettison.sifter.build import Sample, build
-from jettison.sifter.partition import Leaf, grown
-from jettison.sifter.raster import PLAN_MOST_CELLS, Raster
-from jettison.sifter.space import CELLS, Attribute, Space
+from jettison.lab.bench.query_server import matched, per_query
+from jettison.policies.regions.build import Sample, build
+from jettison.policies.regions.plan_raster import PLAN_MOST_CELLS, fingerprint
+from jettison.policies.regions.region_setting import RegionDrop
+from jettison.policies.regions.sifter import Sifter
+from jettison.runtime.schedule import Schedule
+from jettison.source.partition import Leaf, grown
+from jettison.source.raster import Raster
+from jettison.source.space import CELLS, Attribute, Space
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import RegionMechanism
-from jettison.spark.query_server import matched, per_query
-from jettison.stats import Budget, PointStats, Stats
-from jettison.storage import Folder
-from sifter_cases import random_queries, random_rows, setting_of
+from sifter_cases import drop_of, random_queries, random_rows, setting_of
 
 pytestmark = pytest.mark.spark
 
@@ -176,7 +177,7 @@ def test_weights_add_up_for_the_whole_stream_and_for_every_query(spark, keep, th
     assert len(ids) / len(points) == pytest.approx(throttler, rel=0.1)
     assert np.isnan(points[ids]).any(axis=1).mean() < 0.3
     chance = np.zeros(len(points))
-    chance[:] = 1.0 - policy.filter(throttler).drop_of(points)
+    chance[:] = 1.0 - drop_of(policy.filter(throttler), points)
     if sample_every:
         chance = 1 / sample_every + (1 - 1 / sample_every) * chance
     np.testing.assert_allclose(weights, 1.0 / chance[ids])
@@ -243,7 +244,7 @@ def test_columns_are_checked_before_anything_starts(spark, keep):
         keep(spark.range(3), RegionDrop(), space)
     with pytest.raises(InvalidSetting, match="must be a number"):
         keep(spark.range(3).withColumn("price", F.lit("dear")), RegionDrop(), space)
-    with pytest.raises(InvalidInput, match="without the column 'jt_cell'"):
+    with pytest.raises(InvalidInput, match="must not have a column 'jt_cell'"):
         keep(spark.range(3).withColumns({"price": F.lit(0.5), "jt_cell": F.lit(1)}), RegionDrop(), space)
 
 
@@ -260,10 +261,10 @@ def test_a_running_query_teaches_its_sifter_the_stream_and_the_pass_rate(spark, 
     ids.select("id", (spread * spread).alias("x")).write.parquet(str(tmp_path / "made"))
     (tmp_path / "in").mkdir()
     stream = spark.readStream.schema("id long, x double").parquet(str(tmp_path / "in"))
-    told, learn = [], policy.learn_rows
-    policy.learn_rows = lambda batch_id, sampled: told.append(sampled["rows"]) or learn(batch_id, sampled)
+    told, learn = [], policy.learn
+    policy.learn = lambda lesson: told.extend(lesson.observed.values()) or learn(lesson)
     shedder = jt.Shedder(policy=policy, latency="1 hour", checkpoint=tmp_path / "checkpoint", accounting=accounting)
-    sifted = shedder.guard(stream, id="id")
+    sifted = shedder.guard(stream, row_id="id")
     out = str(tmp_path / "out")
     query = shedder.start(sifted.writeStream.format("parquet").option("path", out))
     for number, file in enumerate(sorted((tmp_path / "made").glob("part-*.parquet")), start=1):
@@ -284,7 +285,7 @@ def test_a_running_query_teaches_its_sifter_the_stream_and_the_pass_rate(spark, 
     every = spark.range(0, files * rows)
     token = (tmp_path / "checkpoint" / "jettison" / "token").read_text()
     salted = F.xxhash64(F.lit(salt("rows", token)).cast("bigint"), "id")
-    marks = every.where(salted <= int(2**64 / 20) - 2**63)
+    marks = every.where(salted <= int(thresholds(np.array(1 / 20))))
     assert marked.count() == marks.count()
     assert marked.join(marks, "id").count() == marks.count()
     # Each was told once, up to a thousand a batch.

@@ -10,17 +10,17 @@ from pyspark.sql import SparkSession
 
 import jettison as jt
 from driver_process import kill_when, start_driver
-from jettison.bench.replay import interrupted_runs
-from jettison.bench.scripted import land
+from jettison.lab.bench.replay import interrupted_runs
+from jettison.lab.bench.scripted import land
+from jettison.lab.bench.scripted_queries import START
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize(
-    ("policy", "files"), [("UniformDrop", 4), ("ConceptDrop", 4), ("Sifter", 4), ("WindowDrop", 8)]
-)
-def test_a_repeated_batch_keeps_the_same_rows(spark: SparkSession, tmp_path: Path, policy: str, files: int) -> None:
+@pytest.mark.parametrize("policy", START)
+def test_a_repeated_batch_keeps_the_same_rows(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     """All but window drops thin late rows too: half arrived an hour ago. Windows are marked some batches ahead."""
+    files = 8 if policy == "WindowDrop" else 4
     sink = interrupted_runs(spark, tmp_path, policy, groups=500, files=files)
     assert len(sink.repeated) >= files // 2
     assert all(len(attempts) == 1 + batch % 2 for batch, attempts in sink.by_batch.items())

@@ -48,7 +48,7 @@ def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str
     assert at_death.batches <= FILES
     state_file = tmp_path / "checkpoint" / "jettison" / "controller.json"
     state = json.loads(state_file.read_text())
-    state["budget"][0] = 0.37  # a share that nothing but this file can bring back
+    state["budget"]["share"] = 0.37  # a share that nothing but this file can bring back
     state_file.write_text(json.dumps(state))
 
     assert start_driver("driver", tmp_path, master, str(tmp_path), "finish").wait(timeout=240) == 0

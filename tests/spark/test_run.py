@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 import jettison as jt
 from driver_process import start_driver
-from jettison.bench.streams import KeepShare
+from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.storage import Folder
 from jettison.errors import CheckpointInUse
-from jettison.ledger import Totals
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
+from jettison.lab.bench.streams import KeepShare
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime.ledger import Totals
 from jettison.spark.run import Run
-from jettison.storage import Folder
 
 
 def shedder_on(checkpoint: Path, **settings: Any) -> jt.Shedder:
@@ -54,24 +54,44 @@ def test_a_query_that_fails_closes_its_books_and_can_be_started_again_at_once(so
     for number in range(2):
         source.land(numbered(1000 * number, 1000 * number + 1000))
     shedder = shedder_on(tmp_path / "c", policy=KeepShare(0.5))
-    query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.foreachBatch(fail))
+    query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.foreachBatch(fail))
     with pytest.raises(Exception, match="is down"):
         query.awaitTermination()
     status = shedder.status()
     assert (status.mode, status.batches) == ("ended", 1)
+    assert str(status).startswith("ended by an error (ValueError: jdbc:x://***@db is down), ")
     assert "is down" in str(status.error)
     (stop,) = shedder.ledger.records("stop")
     assert "is down" in stop["error"]
     assert "hunter2" not in stop["error"]
     again = shedder_on(tmp_path / "c", policy=KeepShare(0.5))
     with again:
-        rows = again.guard(source.stream(), id="id").writeStream.foreachBatch(lambda rows, batch: rows.count())
+        rows = again.guard(source.stream(), row_id="id").writeStream.foreachBatch(lambda rows, batch: rows.count())
         again.start(rows).processAllAvailable()
         assert again.status().mode == "shedding"
     assert again.status().mode == "ended"
     assert [record["batch_id"] for record in again.ledger.records("batch")] == [0, 1]
     assert again.ledger.totals().seen == 2000
     assert again.ledger.gaps() == []
+
+
+def test_a_query_that_has_just_failed_is_shown_with_its_error(
+    source, numbered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anybody has waited for it, and before its books are closed."""
+
+    def fail(rows: Any, batch: int) -> None:
+        raise ValueError("it broke")
+
+    source.land(numbered(0, 10))
+    shedder = shedder_on(tmp_path / "c")
+    with monkeypatch.context() as unnoticed:
+        unnoticed.setattr(Run, "close", lambda run, error=None: None)
+        query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.foreachBatch(fail))
+        while query.isActive:
+            time.sleep(0.05)
+        assert str(shedder.status()).startswith("ended by an error (ValueError: it broke), ")
+    shedder.close()
 
 
 def test_whoever_closes_second_waits_for_the_first() -> None:
@@ -84,7 +104,7 @@ def test_whoever_closes_second_waits_for_the_first() -> None:
         done.append(error)
 
     nobody = SimpleNamespace(streams=None, close=close, release=lambda: None)
-    run = Run(nobody, "nowhere", nobody, (), [], nobody, nobody)  # type: ignore[arg-type]
+    run = Run(nobody, "nowhere", nobody, (), nobody, nobody, [], nobody, nobody)  # type: ignore[arg-type]
     first = threading.Thread(target=run.close, args=("it broke",))
     second = threading.Thread(target=run.close)
     first.start()
@@ -98,30 +118,36 @@ def test_whoever_closes_second_waits_for_the_first() -> None:
     first.join()
 
 
+class Large(KeepShare):
+    """Needs a plan file of another size."""
+
+    plan_bytes = 2 * PLAN_BYTES
+
+
 def test_a_second_query_on_a_checkpoint_is_refused_before_it_writes_anything(source, numbered, tmp_path: Path) -> None:
     source.land(numbered(0, 1000))
     first = shedder_on(tmp_path / "c", policy=KeepShare(0.9))
     with first:
-        query = first.start(first.guard(source.stream(), id="id").writeStream.format("noop"))
+        query = first.start(first.guard(source.stream(), row_id="id").writeStream.format("noop"))
         query.processAllAvailable()
         home = tmp_path / "c" / "jettison"
         before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file() and path.name != "owner.json"}
         with pytest.raises(CheckpointInUse, match="holds"):
-            shedder_on(tmp_path / "c", policy=KeepShare(0.2), plan_size=4096).guard(source.stream(), id="id")
+            shedder_on(tmp_path / "c", policy=Large(0.2)).guard(source.stream(), row_id="id")
         assert {path: path.read_bytes() for path in before} == before
         early = shedder_on(tmp_path / "other")
-        early.guard(source.stream(), id="id")
-        early._owner = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")._owner
+        early.guard(source.stream(), row_id="id")
+        early._assembly.owner = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")._assembly.owner
         with pytest.raises(CheckpointInUse, match="holds"):
-            early.start(early.guard(source.stream(), id="id").writeStream.format("noop"))
+            early.start(early.guard(source.stream(), row_id="id").writeStream.format("noop"))
         early.close()
     assert first.ledger.totals().batches == 1
 
 
 def test_a_run_whose_checkpoint_was_taken_over_writes_nothing_more(source, numbered, tmp_path: Path) -> None:
     shedder = shedder_on(tmp_path / "c")
-    shedder._owner._beat_s = 0.05
-    query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop"))
+    shedder._assembly.owner._beat_s = 0.05
+    query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.format("noop"))
     home = Folder(tmp_path / "c") / "jettison"
     home.replace("owner.json", b'{"run": "theirs", "host": "elsewhere", "pid": 7}')
     deadline = time.monotonic() + 20
@@ -147,9 +173,9 @@ def test_a_guarded_query_that_its_shedder_did_not_start_is_told_of_once(
     source.land(numbered(0, 10))
     other, shedder = shedder_on(tmp_path / "other"), shedder_on(tmp_path / "c")
     with caplog.at_level(logging.WARNING, logger="jettison"), other:
-        rows = shedder.guard(source.stream(), id="id")
+        rows = shedder.guard(source.stream(), row_id="id")
         # Another shedder's query reads a plan under the same name, and is started as it should be.
-        other.start(other.guard(source.stream(), id="id").writeStream.format("noop")).processAllAvailable()
+        other.start(other.guard(source.stream(), row_id="id").writeStream.format("noop")).processAllAvailable()
         time.sleep(0.5)
         assert not [record for record in caplog.records if "not started by its shedder" in record.message]
         query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "plain")).start()
@@ -182,7 +208,7 @@ def test_a_path_with_patterns_in_it_is_read_by_spark_as_it_stands(
 def test_the_status_names_the_share_of_late_rows(source, numbered, tmp_path: Path) -> None:
     shedder = shedder_on(tmp_path / "c", latency="5 seconds")
     with shedder:
-        shedder.start(shedder.guard(source.stream(), id="id", arrival="at").writeStream.format("noop"))
+        shedder.start(shedder.guard(source.stream(), row_id="id", arrival="at").writeStream.format("noop"))
         shedder._run.pilot.plan = DropPlan(9, {"rows": RandomDrop(1.0, 0.05, 3.0)})  # type: ignore[union-attr]
         status = shedder.status()
     assert (status.mode, status.keep_fraction) == ("thinning late rows", {"rows": 1.0})
@@ -193,7 +219,7 @@ def test_the_books_of_a_query_that_runs_are_not_closed(source, numbered, tmp_pat
     source.land(numbered(0, 100))
     shedder = shedder_on(tmp_path / "c")
     assert shedder.close(), "nothing was started"
-    query = shedder.start(shedder.guard(source.stream(), id="id").writeStream.format("noop"))
+    query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.format("noop"))
     query.processAllAvailable()
     assert not shedder.await_books("0.3 seconds")
     assert query.isActive

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -15,18 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison import plan_file
-from jettison.bench.streams import KeepShare
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, Stats
+from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError, MissingColumn, Unsupported
-from jettison.plan import DropPlan
-from jettison.schedule import Schedule
-from jettison.settings import RandomDrop
-from jettison.stats import Budget, Stats
-from jettison.storage import Folder
+from jettison.lab.bench.streams import KeepShare
+from jettison.policies.uniform.random_setting import RandomDrop
+from jettison.runtime import plan_file
+from jettison.runtime.schedule import Schedule
 
 
 def start(shedder: jt.Shedder, rows: DataFrame, out: Path, *, id: str = "id", **guard: Any) -> Any:
-    kept = shedder.guard(rows, id=id, **guard)
+    kept = shedder.guard(rows, row_id=id, **guard)
     return shedder.start(kept.writeStream.format("parquet").option("path", str(out)).outputMode("append"))
 
 
@@ -49,7 +51,7 @@ def test_books_agree_with_source_and_sink(
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=policy, accounting=accounting)
     # A filter of the user's before and after the guard must not confuse the counts.
     rows = source.stream().where("id >= 100")
-    kept = shedder.guard(rows, id="id", arrival=arrival).where("value < 50")
+    kept = shedder.guard(rows, row_id="id", arrival=arrival).where("value < 50")
     query = shedder.start(kept.writeStream.format("parquet").option("path", str(tmp_path / "out")))
     sizes = [700, 1, 1200, 300]
     for batch in range(len(sizes)):
@@ -109,7 +111,7 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
 
 def forged(plans: list[Any], size: int) -> bytes:
     """A plan file whose checksum and lease fit, whatever it holds."""
-    checked = f"{10**16 - 1} {json.dumps({'doubtful_until_us': 0, 'plans': plans})}".encode()
+    checked = f"{10**16 - 1} {json.dumps({'doubtful_until_us': 0, 'doubts': '0;', 'plans': plans})}".encode()
     return f"{zlib.crc32(checked):010d} ".encode().ljust(plan_file.CHECKED_START) + checked.ljust(size - 11)
 
 
@@ -156,13 +158,14 @@ def test_a_plan_too_large_keeps_everything(source, numbered, tmp_path: Path) -> 
         """Fits the file when the query starts, and never again."""
 
         started = False
+        plan_bytes = 4096
 
         def plan(self, stats: Stats, budget: Budget) -> DropPlan:
             plan = DropPlan(0, {name: RandomDrop(0.0) for name in stats.points}, cause="x" * 10_000 * self.started)
             self.started = True
             return plan if plan.cause else super().plan(stats, budget)
 
-    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Chatty(0.1), plan_size=4096)
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=Chatty(0.1))
     query = start(shedder, source.stream(), tmp_path / "out")
     for batch in range(2):
         source.land(numbered(batch * 500, batch * 500 + 500))
@@ -202,7 +205,39 @@ def test_a_first_batch_on_a_backlog_is_kept_because_its_clock_is_not_known_yet(
     query.stop()
     first = next(shedder.ledger.records("batch"))["points"]["rows"]
     assert (first["seen"], first["kept"]) == (4000, 4000)
-    assert shedder.row_cap(peak_rows_per_s=1000) == 2500
+
+
+def test_the_source_is_told_what_to_hand_over(source, tmp_path: Path, caplog) -> None:
+    shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c", peak_rows_per_s=1000)
+    assert shedder.rows_per_trigger == 2500
+    with caplog.at_level(logging.INFO, logger="jettison"), shedder:
+        shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.format("noop"))
+    assert any("at most 2500 rows" in record.getMessage() for record in caplog.records)
+    assert jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c").rows_per_trigger is None
+
+
+def test_columns_are_given_by_name_or_as_expressions_and_guard_fits_transform(source, numbered, tmp_path: Path) -> None:
+    source.land(numbered(0, 2000))
+    kept = {}
+    for way, row_id, arrival in (
+        ("names", "id", "at"),
+        ("columns", F.col("id"), F.col("at")),
+        ("expression", [F.col("id") + 0], F.col("at") + F.expr("interval 0 seconds")),
+    ):
+        folder = tmp_path / "c"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "jettison").mkdir(parents=True)
+        (folder / "jettison" / "token").write_text("one for all")
+        shedder = jt.Shedder(latency="1 minute", checkpoint=folder, policy=KeepShare(0.4))
+        rows = source.stream().transform(shedder.guarding(row_id=row_id, arrival=arrival))
+        assert rows.columns == [*source.stream().columns, "jt_weight"]
+        with shedder:
+            out = rows.writeStream.format("parquet").option("path", str(tmp_path / way))
+            shedder.start(out).processAllAvailable()
+        kept[way] = {row.id for row in source.stream().sparkSession.read.parquet(str(tmp_path / way)).collect()}
+        assert shedder.ledger.totals().kept == len(kept[way])
+    assert 600 < len(kept["names"]) < 1000
+    assert kept["names"] == kept["columns"] == kept["expression"]
 
 
 def test_status_and_protected_rows(source, numbered, tmp_path: Path) -> None:
@@ -226,8 +261,39 @@ def test_any_column_can_identify_rows(source, numbered, tmp_path: Path, name: st
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.4))
     rows = source.stream().withColumnRenamed("id", name)
     with shedder:
-        shedder.start(shedder.guard(rows, id=name).writeStream.format("noop")).processAllAvailable()
+        shedder.start(shedder.guard(rows, row_id=name).writeStream.format("noop")).processAllAvailable()
     assert 300 < shedder.ledger.totals().kept < 500
+
+
+def test_the_status_tells_the_newest_plan_from_that_of_the_batch_that_runs(source, numbered, tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(rows: Any, batch: int) -> None:
+        rows.count()
+        begun.set()
+        assert go_on.wait(60.0)
+
+    def started() -> jt.Shedder:
+        shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")
+        shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.foreachBatch(wait))
+        assert begun.wait(60.0)
+        begun.clear()
+        return shedder
+
+    source.land(numbered(0, 1000))
+    shedder = started()
+    assert "that runs" not in str(shedder.status())
+    pilot = shedder._run.pilot
+    pilot._put_in_force(DropPlan(99, {"rows": RandomDrop(0.25)}, cause="as if overloaded"), time.time())
+    expected = "shedding (keep fraction: rows 0.250) from the next batch on: the batch that runs keeps all its rows, "
+    assert str(shedder.status()).startswith(expected)
+    shedder.close()
+    shedder = started()
+    assert "a batch that was begun before the restart keeps the rows of its first attempt" in str(shedder.status())
+    go_on.set()
+    assert settled(lambda: shedder.status().batches == 1)
+    assert shedder.status().rows_kept == 1000
+    shedder.close()
 
 
 def test_a_source_that_stops_brings_everything_back(source, numbered, tmp_path: Path) -> None:
@@ -255,7 +321,7 @@ def test_threads_and_listener_end_with_the_query(spark, source, numbered, tmp_pa
 
 def test_a_query_that_fails_to_start_leaves_the_shedder_usable(source, numbered, tmp_path: Path) -> None:
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")
-    rows = shedder.guard(source.stream(), id="id")
+    rows = shedder.guard(source.stream(), row_id="id")
     source.land(numbered(0, 10))
     with pytest.raises(Exception, match="path"):
         shedder.start(rows.writeStream.format("parquet"))
@@ -277,63 +343,63 @@ class TestRefusals:
 
     def test_no_identity(self, source, tmp_path: Path) -> None:
         for nothing in ([], None, ""):
-            with pytest.raises(JettisonError, match="`id` must name"):
-                self.shedder(tmp_path).guard(source.stream(), id=nothing)  # type: ignore[arg-type]
+            with pytest.raises(JettisonError, match="`row_id` must name"):
+                self.shedder(tmp_path).guard(source.stream(), row_id=nothing)  # type: ignore[arg-type]
 
     def test_missing_column(self, source, tmp_path: Path) -> None:
-        with pytest.raises(MissingColumn, match=r"`id` must name a column .*got 'ids'.*did you mean 'id'"):
-            self.shedder(tmp_path).guard(source.stream(), id="ids")
+        with pytest.raises(MissingColumn, match=r"`row_id` must name a column .*got 'ids'.*did you mean 'id'"):
+            self.shedder(tmp_path).guard(source.stream(), row_id="ids")
         with pytest.raises(MissingColumn, match="`arrival` must name a column"):
-            self.shedder(tmp_path).guard(source.stream(), id="id", arrival="timestamp")
+            self.shedder(tmp_path).guard(source.stream(), row_id="id", arrival="timestamp")
 
     def test_arrival_that_is_no_timestamp(self, source, tmp_path: Path) -> None:
         with pytest.raises(
             InvalidSetting, match=r"got 'value' of type double for drop point 'rows'\. Hint: make it one"
         ):
-            self.shedder(tmp_path).guard(source.stream(), id="id", arrival="value")
+            self.shedder(tmp_path).guard(source.stream(), row_id="id", arrival="value")
 
     def test_batch_dataframe(self, spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="got a batch DataFrame"):
-            self.shedder(tmp_path).guard(spark.range(3).toDF("id"), id="id")
+            self.shedder(tmp_path).guard(spark.range(3).toDF("id"), row_id="id")
         with pytest.raises(InvalidInput, match="got 3"):
-            self.shedder(tmp_path).guard(3, id="id")  # type: ignore[arg-type]
+            self.shedder(tmp_path).guard(3, row_id="id")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("name", ["jt_plan", "JT_Recent"])
     def test_a_column_that_the_guard_needs_for_itself(self, source, tmp_path: Path, name: str) -> None:
         rows = source.stream().withColumn(name, F.lit(1))
-        with pytest.raises(InvalidInput, match=f"without the column '{name}'"):
-            self.shedder(tmp_path).guard(rows, id="id")
+        with pytest.raises(InvalidInput, match=f"must not have a column '{name}'"):
+            self.shedder(tmp_path).guard(rows, row_id="id")
 
     @pytest.mark.parametrize("name", ["JT_WEIGHT", "Jt_Weight", "jt_weight"])
     def test_a_column_that_is_called_like_the_weight_and_is_none(self, source, tmp_path: Path, name: str) -> None:
         rows = source.stream().withColumn(name, F.lit("heavy"))
-        with pytest.raises(InvalidInput, match=rf"no column of the name 'jt_weight'.*got '{name}' of type string"):
-            self.shedder(tmp_path).guard(rows, id="id")
+        with pytest.raises(InvalidInput, match=rf"`jt_weight` must be the weight that.*got '{name}' of type string"):
+            self.shedder(tmp_path).guard(rows, row_id="id")
         if name != "jt_weight":
             with pytest.raises(InvalidInput, match=f"got '{name}' of type double"):
-                self.shedder(tmp_path).guard(rows.withColumn(name, F.lit(1.0)), id="id")
+                self.shedder(tmp_path).guard(rows.withColumn(name, F.lit(1.0)), row_id="id")
 
     def test_arrival_with_a_dot(self, source, tmp_path: Path) -> None:
         rows = source.stream().withColumnRenamed("at", "row.at")
         with pytest.raises(InvalidSetting, match=r"without dots and backticks, got 'row\.at'.*rename"):
-            self.shedder(tmp_path).guard(rows, id="id", arrival="row.at")
+            self.shedder(tmp_path).guard(rows, row_id="id", arrival="row.at")
 
     def test_protecting_by_what_is_not_there_leaves_no_drop_point_behind(self, source, tmp_path: Path) -> None:
         shedder = self.shedder(tmp_path)
         with pytest.raises(InvalidSetting, match="`protect` must be a predicate over the stream's columns"):
-            shedder.guard(source.stream(), id="id", protect="nosuch > 1", name="a")
+            shedder.guard(source.stream(), row_id="id", protect="nosuch > 1", name="a")
         with pytest.raises(InvalidSetting, match="`protect` must be true or false"):
-            shedder.guard(source.stream(), id="id", protect="value", name="a")
-        shedder.guard(source.stream(), id="id", protect="value > 1", name="a")
+            shedder.guard(source.stream(), row_id="id", protect="value", name="a")
+        shedder.guard(source.stream(), row_id="id", protect="value > 1", name="a")
 
     def test_map_as_identity(self, source, tmp_path: Path) -> None:
         rows = source.stream().withColumn("m", F.create_map("key", "value"))
         with pytest.raises(InvalidSetting, match="the map 'm'"):
-            self.shedder(tmp_path).guard(rows, id="m")
+            self.shedder(tmp_path).guard(rows, row_id="m")
 
     def test_bound_below_the_fixed_cost(self, source, tmp_path: Path) -> None:
         shedder = self.shedder(tmp_path, latency="1 ms")
-        rows = shedder.guard(source.stream(), id="id")
+        rows = shedder.guard(source.stream(), row_id="id")
         with pytest.raises(InvalidSetting, match=r"exceed the fixed cost of one trigger.*got 0.001 s"):
             shedder.start(rows.writeStream.format("noop"))
 
@@ -350,29 +416,57 @@ class TestRefusals:
 
     def test_names(self, source, tmp_path: Path) -> None:
         shedder = self.shedder(tmp_path)
-        shedder.guard(source.stream(), id="id", name="a")
+        shedder.guard(source.stream(), row_id="id", name="a")
         with pytest.raises(InvalidSetting, match=r"'a' twice\. Hint: leave it out"):
-            shedder.guard(source.stream(), id="id", name="a")
+            shedder.guard(source.stream(), row_id="id", name="a")
         with pytest.raises(InvalidSetting, match="letters, digits"):
-            shedder.guard(source.stream(), id="id", name="a.b")
+            shedder.guard(source.stream(), row_id="id", name="a.b")
 
     def test_checkpoint_nobody_can_write(self, tmp_path: Path) -> None:
         with pytest.raises(Unsupported, match="filesystem"):
             self.shedder(tmp_path, checkpoint="gopher://host/checkpoint")
+
+    @pytest.mark.parametrize("nothing", [None, "", 3])
+    def test_no_checkpoint(self, tmp_path: Path, nothing: Any) -> None:
+        with pytest.raises(InvalidInput, match=rf"`checkpoint` must be the path of a folder, got {nothing!r}\. Hint"):
+            self.shedder(tmp_path, checkpoint=nothing)
+
+    def test_a_checkpoint_that_is_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "c").write_text("")
+        for path in (tmp_path / "c", f"file://{tmp_path}/c", tmp_path / "c" / "below"):
+            with pytest.raises(InvalidSetting, match=r"`checkpoint` must be .* where a file lies"):
+                self.shedder(tmp_path, checkpoint=path)
+
+    def test_a_query_without_its_guard(self, source, numbered, tmp_path: Path, caplog) -> None:
+        source.land(numbered(0, 10))
+        shedder = self.shedder(tmp_path)
+        shedder.guard(source.stream(), row_id="id")
+        with caplog.at_level(logging.WARNING, logger="jettison"), shedder:
+            shedder.start(source.stream().writeStream.format("noop")).processAllAvailable()
+        expected = "does not read this shedder's plan, and keeps every row: is the guarded DataFrame in it?"
+        assert [expected in record.getMessage() for record in caplog.records].count(True) == 1
+        assert shedder.status().faults["guard"] == 1
 
     def test_wrong_settings(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidSetting, match="`accounting`"):
             self.shedder(tmp_path, accounting="guess")
         with pytest.raises(InvalidInput, match="`policy`"):
             self.shedder(tmp_path, policy="uniform")
+        with pytest.raises(InvalidInput, match=r"pass an instance, such as policy=jettison\.UniformDrop\(\)"):
+            self.shedder(tmp_path, policy=jt.UniformDrop)
         with pytest.raises(InvalidSetting, match="`headroom` must lie in"):
-            self.shedder(tmp_path, control={"headroom": 7})
-        with pytest.raises(InvalidSetting, match=r"`control` takes .*'hedroom'"):
-            self.shedder(tmp_path, control={"hedroom": 0.9})
+            self.shedder(tmp_path, headroom=7)
+        for rate in (-1, 0, float("nan"), float("inf"), "many", True):
+            with pytest.raises(InvalidSetting, match=r"`peak_rows_per_s` must be .*positive.* Hint"):
+                self.shedder(tmp_path, peak_rows_per_s=rate)
+        with pytest.raises(InvalidSetting, match=r"`trigger` must be a positive duration"):
+            self.shedder(tmp_path, trigger="often")
+        with pytest.raises(InvalidSetting, match=r"`trigger` must be shorter than `latency`, got .1 minute. and"):
+            self.shedder(tmp_path, trigger="1 minute")
 
 
 def test_the_plan_on_file_is_plain_json_behind_its_header(source, tmp_path: Path) -> None:
     shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "c")
-    shedder.guard(source.stream(), id="id")
+    shedder.guard(source.stream(), row_id="id")
     content = (tmp_path / "c" / "jettison" / "plan").read_text()
     assert json.loads(content[plan_file.BODY_START :])["plans"][0]["version"] == 0

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.bench.streams import KeepShare
-from jettison.stats import PointStats
+from jettison.core.stats import PointStats
+from jettison.lab.bench.streams import KeepShare
 
 ROWS = 1000
 
@@ -101,7 +101,7 @@ def ran(source, numbered, tmp_path: Path, sink: Sink, **settings: Any) -> tuple[
     got = []
     source.land(numbered(0, ROWS))
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.4), **settings)
-    rows = shedder.guard(source.stream(), id="id")
+    rows = shedder.guard(source.stream(), row_id="id")
     query = shedder.start(rows.writeStream.foreachBatch(lambda batch, number: got.append(sink(batch))))
     query.processAllAvailable()
     query.stop()
@@ -133,7 +133,7 @@ def test_observed_counts_are_estimates_too(source, numbered, tmp_path: Path, sin
 def test_a_limit_in_the_query_itself_makes_counts_estimates(source, numbered, tmp_path: Path) -> None:
     source.land(numbered(0, ROWS))
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", accounting="metrics")
-    rows = shedder.guard(source.stream(), id="id").limit(5)
+    rows = shedder.guard(source.stream(), row_id="id").limit(5)
     with shedder:
         shedder.start(rows.writeStream.format("noop")).processAllAvailable()
     (record,) = shedder.ledger.records("batch")
@@ -144,7 +144,7 @@ def test_a_batch_without_rows_is_exact(source, numbered, tmp_path: Path) -> None
     """A watermark that moves on makes Spark run a batch of no rows."""
     source.land(numbered(0, ROWS))
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.4), accounting="metrics")
-    rows = shedder.guard(source.stream().withWatermark("at", "1 second"), id="id")
+    rows = shedder.guard(source.stream().withWatermark("at", "1 second"), row_id="id")
     windows = rows.groupBy("at").count()
     with shedder:
         query = shedder.start(windows.writeStream.foreachBatch(lambda batch, number: write(batch)).outputMode("append"))
@@ -156,8 +156,8 @@ def test_a_batch_without_rows_is_exact(source, numbered, tmp_path: Path) -> None
 def test_rows_of_guards_in_a_row_count_once_at_the_entrance(source, numbered, tmp_path: Path) -> None:
     source.land(numbered(0, ROWS))
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.4), accounting="metrics")
-    first = shedder.guard(source.stream(), id="id", name="first")
-    second = shedder.guard(first, id="id", name="second")
+    first = shedder.guard(source.stream(), row_id="id", name="first")
+    second = shedder.guard(first, row_id="id", name="second")
     with shedder:
         shedder.start(second.writeStream.format("noop")).processAllAvailable()
     status = shedder.status()

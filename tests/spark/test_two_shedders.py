@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.bench.streams import KeepShare
 from jettison.errors import InvalidSetting
+from jettison.lab.bench.streams import KeepShare
 from jettison.spark.drop_point import DropPoint, mark_number
 
 pytestmark = pytest.mark.spark
@@ -59,9 +59,9 @@ def counts(shedder: jt.Shedder) -> dict[str, tuple[int, int, bool]]:
 def test_a_chain_of_two_queries_thins_twice(spark, source, numbered, tmp_path: Path, shedder: Shedders) -> None:
     source.land(numbered(0, ROWS))
     first, second = shedder(), shedder()
-    kept = first.guard(source.stream(), id="id")
+    kept = first.guard(source.stream(), row_id="id")
     once = written(first.start(into(kept, tmp_path / "once")), tmp_path / "once", spark)
-    again = second.guard(spark.readStream.schema(once.schema).parquet(str(tmp_path / "once")), id="id")
+    again = second.guard(spark.readStream.schema(once.schema).parquet(str(tmp_path / "once")), row_id="id")
     twice = written(second.start(into(again, tmp_path / "twice")), tmp_path / "twice", spark)
     assert near(once.count(), SHARE)
     assert near(twice.count(), SHARE**2)
@@ -70,7 +70,7 @@ def test_a_chain_of_two_queries_thins_twice(spark, source, numbered, tmp_path: P
 
 def both(first: jt.Shedder, second: jt.Shedder, source: Any) -> tuple[DataFrame, DataFrame]:
     """The same rows behind a guard of each, which have the same name."""
-    return tuple(one.guard(source.stream(), id="id") for one in (first, second))  # type: ignore[return-value]
+    return tuple(one.guard(source.stream(), row_id="id") for one in (first, second))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("accounting", ["metrics", "observe"])
@@ -114,7 +114,7 @@ ALIKE = ("plumless", "buckeroo")  # one CRC-32
 def test_names_with_one_checksum_are_decided_and_counted_apart(spark, source, numbered, tmp_path, shedder) -> None:
     source.land(numbered(0, ROWS))
     subject = shedder()
-    sides = [subject.guard(source.stream(), id="id", name=name).withColumn("side", F.lit(name)) for name in ALIKE]
+    sides = [subject.guard(source.stream(), row_id="id", name=name).withColumn("side", F.lit(name)) for name in ALIKE]
     rows = written(subject.start(into(sides[0].union(sides[1]), tmp_path / "out")), tmp_path / "out", spark)
     ids = {name: {row.id for row in rows.where(f"side = '{name}'").collect()} for name in ALIKE}
     assert near(len(ids[ALIKE[0]] & ids[ALIKE[1]]), SHARE**2)
@@ -123,16 +123,16 @@ def test_names_with_one_checksum_are_decided_and_counted_apart(spark, source, nu
 
 def test_names_whose_marks_are_one_are_refused(source, shedder: Shedders) -> None:
     subject = shedder()
-    subject.guard(source.stream(), id="id")
-    token = subject._token()
+    subject.guard(source.stream(), row_id="id")
+    token = subject._assembly._token()
     by_mark: dict[int, str] = {}
     for name in (f"point{number}" for number in itertools.count()):
         earlier = by_mark.setdefault(mark_number(name, "kept", token), name)
         if earlier != name:
             break
-    subject.guard(source.stream(), id="id", name=earlier)
+    subject.guard(source.stream(), row_id="id", name=earlier)
     with pytest.raises(InvalidSetting, match=rf"'{earlier}' and '{name}'.*Hint: give this one another `name`"):
-        subject.guard(source.stream(), id="id", name=name)
+        subject.guard(source.stream(), row_id="id", name=name)
 
 
 def test_no_mark_is_found_inside_another() -> None:

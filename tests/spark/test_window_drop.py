@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan import DropPlan
-from jettison.settings import WindowMarks
-from jettison.stats import Budget, Stats
-from jettison.windows import horizon
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, Stats
+from jettison.policies.window import horizon
+from jettison.policies.window.window_marks import WindowMarks
 from window_streams import START, Ahead, Answers, KeepHalf, Seconds, counts, dropped_windows, fold_of, folded, run
 
 TWENTIES = [range(start, start + 20) for start in range(0, 240, 20)]
@@ -34,7 +34,7 @@ def test_kept_windows_are_whole_and_dropped_ones_do_not_appear(
     seconds.land(*TWENTIES[:4])
     policy = Ahead(time="at", window=("10 seconds", f"{slide} seconds"), max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    rows = shedder.guard(seconds.stream(), id="value")
+    rows = shedder.guard(seconds.stream(), row_id="value")
     found = run(shedder, shedder.deliver(aggregate(rows, slide=f"{slide} seconds")))
     dropped = {n * slide - START for n in dropped_windows(list(shedder.ledger.records("plan"))[:1])}
     whole = {start: answer(range(4 * max(start, 0), 4 * start + 40)) for start in range(slide - 10, 70, slide)}
@@ -57,7 +57,7 @@ def test_a_window_that_rows_had_reached_before_its_mark_is_held_back(seconds: Se
 
     policy = TooLate(time="at", window="10 seconds", max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    answers, sink = shedder.deliver(counts(shedder.guard(seconds.stream(), id="value"))), Answers()
+    answers, sink = shedder.deliver(counts(shedder.guard(seconds.stream(), row_id="value"))), Answers()
     query = shedder.start(answers.writeStream.outputMode("append").foreachBatch(sink))
     seconds.land(range(0, 25))  # half of the window that starts at 20, which will be dropped
     query.processAllAvailable()
@@ -80,7 +80,7 @@ def test_without_a_readable_plan_rows_are_kept_and_no_dropped_window_comes_out(
     seconds.land(TWENTIES[0])
     policy = Ahead(time="at", window="10 seconds", max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    answers, sink = shedder.deliver(counts(shedder.guard(seconds.stream(), id="value"))), Answers()
+    answers, sink = shedder.deliver(counts(shedder.guard(seconds.stream(), row_id="value"))), Answers()
     query = shedder.start(answers.writeStream.outputMode("append").foreachBatch(sink))
     query.processAllAvailable()
     plan = tmp_path / "checkpoint" / "jettison" / "plan"
@@ -103,7 +103,7 @@ def test_marks_outlive_their_controller(spark: SparkSession, seconds: Seconds, t
     shedder = jt.Shedder(
         latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy, plan_lease="1 microsecond"
     )
-    found = run(shedder, shedder.deliver(counts(shedder.guard(seconds.stream(), id="value"))))
+    found = run(shedder, shedder.deliver(counts(shedder.guard(seconds.stream(), row_id="value"))))
     assert set(found.values()) == {40}
     assert shedder.ledger.totals().kept < 320
 
@@ -113,7 +113,7 @@ def test_arrivals_are_those_of_all_rows_not_of_the_kept_ones(seconds: Seconds, t
     seconds.land(range(0, 60))
     policy = Ahead(time="at", window="10 seconds", max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    answers = shedder.deliver(counts(shedder.guard(seconds.stream(), id="value", arrival="at")))
+    answers = shedder.deliver(counts(shedder.guard(seconds.stream(), row_id="value", arrival="at")))
     query = shedder.start(answers.writeStream.format("noop").outputMode("append").trigger(availableNow=True))
     query.awaitTermination()
     observed = [row.asDict() for progress in query.recentProgress for row in progress.observedMetrics.values()]
@@ -130,7 +130,7 @@ def test_a_restart_goes_on_with_the_same_marks(seconds: Seconds, tmp_path: Path)
         seconds.land(*TWENTIES[4 * round : 4 * round + 4])
         policy = KeepHalf(time="at", window=("10 seconds", "5 seconds"), max_gap=3)
         shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-        rows = shedder.guard(seconds.stream("3 seconds"), id="value")
+        rows = shedder.guard(seconds.stream("3 seconds"), row_id="value")
         answers = shedder.deliver(counts(rows, slide="5 seconds"))
         query = shedder.start(answers.writeStream.outputMode("append").foreachBatch(sink))
         query.processAllAvailable()
@@ -171,7 +171,7 @@ def test_two_queries_share_one_guard_and_one_that_is_shut_leaves_the_other_whole
         max_gap={"short": 9, "long": 6},
     )
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    rows = shedder.guard(seconds.stream(), id="value")
+    rows = shedder.guard(seconds.stream(), row_id="value")
     short = shedder.deliver(counts(rows), query="short").withColumn("size", F.lit(10))
     long = shedder.deliver(counts(rows, "30 seconds", "15 seconds"), query="long").withColumn("size", F.lit(30))
     found: list[tuple[int, int, int]] = []
@@ -200,7 +200,7 @@ def test_rows_are_dropped_before_they_are_parsed_and_windows_where_answers_leave
     seconds.land(TWENTIES[0])
     policy = Ahead(time="at", window=("10 seconds", slide), max_gap=3)
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
-    rows = shedder.guard(seconds.stream(), id="value")
+    rows = shedder.guard(seconds.stream(), row_id="value")
     parsed = rows.withColumn("value", F.from_json(F.format_string('{"value": %d}', "value"), "value INT")["value"])
     answers = shedder.deliver(counts(parsed, slide=slide))
     query = shedder.start(answers.writeStream.format("noop").outputMode("append"))

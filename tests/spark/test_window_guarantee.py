@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison.reproduce.window.cases import Case, Outcome, make_case
-from jettison.reproduce.window.subset import run_cases
+from jettison.lab.reproduce.window.cases import Case, Outcome, make_case
+from jettison.lab.reproduce.window.subset import run_cases
 
 SEEDS = range(15)
 

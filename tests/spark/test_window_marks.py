@@ -9,16 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jettison.plan import DropPlan
-from jettison.policies.window_drop import WindowDrop
-from jettison.settings import WindowMarks
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, EventTimes, PointStats, Stats
+from jettison.policies.window.query_fan import Branch
+from jettison.policies.window.window_drop import WindowDrop
+from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_marks import WindowMarks
+from jettison.policies.window.window_needs import Pipeline
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.mechanisms.window_marks import WindowMechanism, first_holding, floor_divided
-from jettison.stats import Budget, EventTimes, PointStats, Stats
-from jettison.windows import horizon
-from jettison.windows.fan import Branch
-from jettison.windows.grid import Grid
-from jettison.windows.needs import Pipeline
+from jettison.spark.mechanisms.window_mechanism import WindowMechanism, first_holding, floor_divided
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -42,7 +41,7 @@ def test_rows_are_dropped_as_the_pure_rule_says(spark: SparkSession, seed: int) 
     marks = plan.points["rows"]
     assert isinstance(marks, WindowMarks)
     assert not marks.keeps_everything
-    mechanism = WindowMechanism(policy)
+    mechanism = WindowMechanism(policy.spec)
     setting = F.from_json(F.lit(json.dumps(json.loads(plan.to_json())["points"]["rows"])), mechanism.schema)
     fields = mechanism.plan_fields(F.col("setting"), F.lit(0))
     rows = (
@@ -55,7 +54,7 @@ def test_rows_are_dropped_as_the_pure_rule_says(spark: SparkSession, seed: int) 
     pipeline = branches[0].pipeline
     found = rows.select("id", keep.alias("keep"), first_holding(pipeline, F.unix_micros("at")).alias("first")).collect()
     assert [row["first"] for row in found] == [pipeline.first_holding(row["id"]) for row in found]
-    assert [row["keep"] for row in found] == [horizon.needed(policy.fan, marks, row["id"]) for row in found]
+    assert [row["keep"] for row in found] == [marks.needs(policy.fan, row["id"]) for row in found]
     assert 0 < sum(row["keep"] for row in found) < len(found)
 
 
@@ -70,7 +69,7 @@ def test_division_rounds_down_on_both_sides_of_the_epoch(spark: SparkSession) ->
 def test_while_no_window_is_dropped_there_is_nothing_to_look_into(
     spark: SparkSession, marks: str, kept: list[bool] | None
 ) -> None:
-    mechanism = WindowMechanism(WindowDrop(time="at", window=10, max_gap=3))
+    mechanism = WindowMechanism(WindowDrop(time="at", window=10, max_gap=3).spec)
     text = json.dumps({"first": [0], "marks": [marks], "opens_us": [[None] * 3]})
     row = spark.range(1).withColumn("setting", F.from_json(F.lit(text), mechanism.schema))
     fields = mechanism.plan_fields(F.col("setting"), F.lit(0))
@@ -82,7 +81,7 @@ def test_while_no_window_is_dropped_there_is_nothing_to_look_into(
 
 
 def test_rows_and_windows_decades_away_from_all_marks_are_kept(spark: SparkSession) -> None:
-    mechanism = WindowMechanism(WindowDrop(time="at", window="1 millisecond", max_gap=3))
+    mechanism = WindowMechanism(WindowDrop(time="at", window="1 millisecond", max_gap=3).spec)
     now_us = 1_767_225_600_000_000
     text = json.dumps({"first": [now_us // 1000], "marks": ["dd"], "opens_us": [[now_us + 2000] * 2]})
     fields = mechanism.plan_fields(F.from_json(F.lit(text), mechanism.schema), F.lit(0))

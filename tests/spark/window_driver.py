@@ -20,7 +20,7 @@ def main(folder: Path, *, finish: bool) -> None:
     raw = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     policy = KeepHalf(time="at", window=("10 seconds", "5 seconds"), max_gap=4)
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=policy)
-    rows = shedder.guard(raw.withWatermark("at", "2 seconds"), id="value")
+    rows = shedder.guard(raw.withWatermark("at", "2 seconds"), row_id="value")
     answers = shedder.deliver(counts(rows, "10 seconds", "5 seconds"))
     query = shedder.start(answers.writeStream.format("parquet").option("path", str(folder / "out")))
     run(spark, query, shedder, finish=finish)

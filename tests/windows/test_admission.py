@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.windows.admission import admit, least_keep
-from jettison.windows.fan import Branch, Fan
-from jettison.windows.grid import Grid
-from jettison.windows.needs import Pipeline
+from jettison.policies.window.query_fan import Branch, Fan
+from jettison.policies.window.window_admission import admit, least_keep
+from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_needs import Pipeline
 
 TUMBLING = Pipeline((Grid(10, 10),))
 
@@ -17,7 +17,7 @@ def queries(*parts: tuple[str, int, float]) -> Fan:
 def test_nothing_is_shut_while_the_gaps_allow_enough() -> None:
     admission = admit(queries(("a", 1, 5.0), ("b", 4, 1.0)), 0.5)
     assert admission.shut == ()
-    assert admission.keep_fraction == 0.5
+    assert admission.share == 0.5
     assert admission.enough
 
 
@@ -26,7 +26,7 @@ def test_the_costliest_of_those_that_stand_in_the_way_goes_first() -> None:
     # One of two windows must be kept for cheap and dear; without dear, 10 / 15 of the work at half of it.
     assert admit(fan, 0.4).shut == ("dear",)
     assert admit(fan, 0.3).shut == ("dear", "cheap")
-    assert admit(fan, 0.3).keep_fraction == pytest.approx(0.3 * 15 / 9)
+    assert admit(fan, 0.3).share == pytest.approx(0.3 * 15 / 9)
 
 
 def test_the_last_query_stays_open_and_says_that_it_is_not_enough() -> None:

@@ -5,9 +5,9 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.windows.counted import CountWindows
-from jettison.windows.decide import CoinPerBatch, Runs
-from jettison.windows.grid import Grid
+from jettison.policies.window.counted_windows import CountWindows
+from jettison.policies.window.window_choice import Runs
+from jettison.policies.window.window_grid import Grid
 
 
 def all_windows(rows: list[float], size: int, slide: int) -> dict[int, tuple[float, ...]]:
@@ -19,7 +19,7 @@ def all_windows(rows: list[float], size: int, slide: int) -> dict[int, tuple[flo
 def machines(draw: st.DrawFn) -> CountWindows:
     size = draw(st.integers(1, 9))
     gap = draw(st.integers(1, 6))
-    decider = draw(st.sampled_from([Runs(gap), Runs(gap, run=1), CoinPerBatch(gap, seed=draw(st.integers(0, 99)))]))
+    decider = draw(st.sampled_from([Runs(gap), Runs(gap, run=1)]))
     return CountWindows(Grid(size, draw(st.integers(1, size))), decider)
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from jettison.errors import InvalidSetting
-from jettison.windows.described import grid_of, grids_of
-from jettison.windows.grid import Grid
+from jettison.policies.window.described import grid_of, grids_of
+from jettison.policies.window.window_grid import Grid
 
 SECOND = 1_000_000
 

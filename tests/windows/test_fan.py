@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.windows.fan import Branch, Fan
-from jettison.windows.grid import Grid
-from jettison.windows.needs import Pipeline
+from jettison.policies.window.query_fan import Branch, Fan
+from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_needs import Pipeline
 
 
 @st.composite

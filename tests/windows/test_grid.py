@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.windows.grid import Grid
+from jettison.policies.window.window_grid import Grid
 
 
 @st.composite

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.windows.grid import Grid
-from jettison.windows.interpolate import Reading, interpolate
+from jettison.policies.window.interpolate import Reading, interpolate
+from jettison.policies.window.window_grid import Grid
 
 
 @given(st.dictionaries(st.integers(0, 30).map(lambda n: 5 * n), st.floats(-1e6, 1e6), max_size=20))

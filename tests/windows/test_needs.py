@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.windows.grid import Grid
-from jettison.windows.needs import Pipeline
+from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_needs import Pipeline
 
 
 @st.composite

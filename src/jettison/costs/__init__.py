@@ -1,1 +1,1 @@
-"""What a row will cost, learned while it runs: sketches, their synchronisation, and what to drop by them."""
+"""`load_aware`, all of it: what a row costs a function, learned while it runs, and which rows to drop by it."""

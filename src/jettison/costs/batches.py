@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn
 
 import pyarrow as pa
 
-from jettison.errors import InvalidInput, explain
+from jettison.errors import InvalidInput, refuse
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -52,14 +53,20 @@ class Joiner:
     def add(self, result: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Take a result; gives what is ready to travel."""
         if not isinstance(result, pa.RecordBatch):
-            raise _no_batch(result)
+            hint = "make one by `pa.record_batch(columns)`; of a table, yield each of `table.to_batches()`"
+            _refuse("the function must yield Arrow record batches", type(result).__name__, hint)
         rows = result.num_rows
         if not rows:
             return []
         if self._schema is None:
             self._schema = result.schema
         elif result.schema != self._schema:
-            raise _another_schema(self._schema, result.schema)
+            expected = f"all results of the function must have one schema, ({_in_words(self._schema)}) as in the first"
+            hint = (
+                "it gets slices, down to single rows, from which types are guessed wrongly; "
+                "name them: `pa.record_batch(columns, schema=...)`"
+            )
+            _refuse(expected, f"({_in_words(result.schema)})", hint)
         size = result.nbytes if rows < JOINED_ROWS else JOINED_BYTES
         if size >= JOINED_BYTES:
             return [*self.rest(), result]
@@ -77,38 +84,13 @@ class Joiner:
 def results_of(returned: object) -> Batches:
     """What a user's function returned, to be iterated over."""
     if not isinstance(returned, Iterable):
-        raise InvalidInput(
-            explain(
-                "the function must give an iterator of record batches",
-                type(returned).__name__,
-                where="load_aware",
-                hint="loop over the batches that it gets, and `yield` a record batch for each",
-            )
-        )
+        hint = "loop over the batches that it gets, and `yield` a record batch for each"
+        _refuse("the function must give an iterator of record batches", type(returned).__name__, hint)
     return iter(returned)
 
 
-def _no_batch(result: object) -> InvalidInput:
-    return InvalidInput(
-        explain(
-            "the function must yield Arrow record batches",
-            type(result).__name__,
-            where="load_aware",
-            hint="make one by `pa.record_batch(columns)`; of a table, yield each of `table.to_batches()`",
-        )
-    )
-
-
-def _another_schema(first: pa.Schema, other: pa.Schema) -> InvalidInput:
-    return InvalidInput(
-        explain(
-            f"all results of the function must have one schema, ({_in_words(first)}) as in the first",
-            f"({_in_words(other)})",
-            where="load_aware",
-            hint="it gets slices, down to single rows, from which types are guessed wrongly; "
-            "name them: `pa.record_batch(columns, schema=...)`",
-        )
-    )
+def _refuse(expected: str, got: str, hint: str) -> NoReturn:
+    refuse(expected, got, where="load_aware", hint=hint, error=InvalidInput)
 
 
 def _in_words(schema: pa.Schema) -> str:

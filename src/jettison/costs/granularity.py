@@ -10,7 +10,7 @@ OVERHEAD_SHARE = 0.01
 PROBES, SMALLER, LARGER = 3, 8, 4
 """Slices in a row that are taken at another size, and by what they are smaller; larger where slices have few rows."""
 FIRST_PROBE, LARGER_EVERY, PROBE_SHARE = 32, 64, 0.0025
-"""Slices before the first probes; between larger ones, which blur which key is dear; work that smaller ones may add."""
+"""Slices before the first probes; between larger ones, which blur which key is costly; work that smaller ones may add."""
 LARGEST = 65_536
 """Beyond the usual size of an Arrow batch: whole batches then, as the function would get them without timing."""
 ROW_NOISE = 1.0
@@ -54,7 +54,7 @@ class Granularity:
     That is the price of a call, which is learned, and our own part, which is measured. The price is learned by
     comparing, among rows that were estimated together: the same work takes longer in small slices than in large ones,
     and the difference is the price of the calls. It counts only as far as it is beyond doubt, because slices that
-    are larger than needed blur which key is dear.
+    are larger than needed blur which key is costly.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ DOUBT_ROWS = 3.0
 class Residuals:
     """By what estimates must be multiplied so that they are right on average, for known and for unknown keys apart.
 
-    An estimate that is too low for the rows of late (costs doubled, collisions, cheap rows kept and dear ones dropped)
+    An estimate that is too low for the rows of late (costs doubled, collisions, cheap rows kept and costly ones dropped)
     raises the factor, one that is too high lowers it. No setting stands in for the error: a sketch that is exact
     gets no margin, a narrow one the margin that it needs. Unknown keys have a factor of their own, because the mean of the
     rows executed says little about keys that are seen for the first time.

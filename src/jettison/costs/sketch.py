@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jettison.costs.hashing import Cells, Fingerprints, SharedHashes
-from jettison.errors import InvalidSetting, explain
+from jettison.costs.cost_hashing import Cells, Fingerprints, SharedHashes
+from jettison.errors import refuse
 
 FloatArray = NDArray[np.float64]
 
 FORGOTTEN_BELOW = 0.25
-"""Count under which a cell counts as empty: with forgetting, a key's last visit fades and its cost is asked for anew."""
+"""Count under which a cell counts as empty: with forgetting, a key's last visit fades and its cost is asked for again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CostEstimates:
+class CostEstimates(NamedTuple):
     """Estimated costs of some keys, in the order asked.
 
     Parameters
@@ -51,7 +47,7 @@ class CostSketch:
 
     Examples
     --------
-    >>> from jettison.costs.hashing import SharedHashes, fingerprints
+    >>> from jettison.costs.cost_hashing import SharedHashes, fingerprints
     >>> sketch = CostSketch(SharedHashes(rows=2, columns=64))
     >>> sketch.learn(fingerprints(["cat", "dog", "cat"]), [1.0, 5.0, 3.0])
     >>> sketch.estimate(fingerprints(["cat", "dog", "fish"])).cost.tolist()
@@ -71,30 +67,6 @@ class CostSketch:
         self.hashes = hashes
         self.counts: FloatArray = np.zeros(hashes.rows * hashes.columns)
         self.costs: FloatArray = np.zeros(hashes.rows * hashes.columns)
-
-    @classmethod
-    def with_error(cls, epsilon: float, delta: float, seed: int = 0) -> Self:
-        """The paper's sizes: `ceil(e / epsilon)` columns and `ceil(log2(1 / delta))` rows.
-
-        >>> hashes = CostSketch.with_error(epsilon=0.05, delta=0.1).hashes
-        >>> hashes.rows, hashes.columns
-        (4, 55)
-        """
-        if not (epsilon > 0 and 0 < delta < 1):
-            raise InvalidSetting(
-                explain(
-                    "`epsilon` must be positive and `delta` within (0, 1)",
-                    f"{epsilon!r} and {delta!r}",
-                    hint="epsilon=0.05 and delta=0.1 give 4 rows of 55 columns",
-                )
-            )
-        rows, columns = max(1, math.ceil(math.log2(1 / delta))), math.ceil(math.e / epsilon)
-        return cls(SharedHashes(rows, columns, seed))
-
-    @property
-    def bytes(self) -> int:
-        """Memory of both matrices."""
-        return self.counts.nbytes + self.costs.nbytes
 
     @property
     def rows_learned(self) -> float:
@@ -123,19 +95,15 @@ class CostSketch:
 
     def estimate_cells(self, cells: Cells) -> CostEstimates:
         """The same where the cells are already at hand."""
-        best, fewest = cells[0], self.counts[cells[0]]
+        best, lowest_count = cells[0], self.counts[cells[0]]
         for row in cells[1:]:
             count = self.counts[row]
-            fewer = count < fewest
-            best, fewest = np.where(fewer, row, best), np.where(fewer, count, fewest)
-        known = fewest >= FORGOTTEN_BELOW
+            fewer = count < lowest_count
+            best, lowest_count = np.where(fewer, row, best), np.where(fewer, count, lowest_count)
+        known = lowest_count >= FORGOTTEN_BELOW
         cost = np.full(len(best), self.mean_cost)
-        np.divide(self.costs[best], fewest, out=cost, where=known)
+        np.divide(self.costs[best], lowest_count, out=cost, where=known)
         return CostEstimates(cost, known)
-
-    def ratios(self) -> FloatArray:
-        """Mean cost per cell, the snapshot that the operator compares; 0 in empty cells."""
-        return np.divide(self.costs, self.counts, out=np.zeros_like(self.costs), where=self.counts > 0)
 
     def forget(self, share: float) -> None:
         """Take `share` of the weight from all rows learned so far; ratios stay as they are."""
@@ -145,53 +113,18 @@ class CostSketch:
     def merge(self, other: CostSketch) -> None:
         """Add the rows of another sketch."""
         if self.hashes != other.hashes:
-            raise InvalidSetting(
-                explain(
-                    "sketches to merge must share shape and seed",
-                    f"{self.hashes} and {other.hashes}",
-                    hint="make both with the same rows, columns and seed",
-                )
+            refuse(
+                "sketches to merge must share shape and seed",
+                f"{self.hashes} and {other.hashes}",
+                hint="make both with the same rows, columns and seed",
             )
         self.counts += other.counts
         self.costs += other.costs
-
-    def copy(self) -> CostSketch:
-        """An independent sketch of the same rows."""
-        twin = CostSketch(self.hashes)
-        twin.counts, twin.costs = self.counts.copy(), self.costs.copy()
-        return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A task touches few cells, and its report travels on a path on which the next task waits.
         filled = np.flatnonzero(self.counts)
         return _of_filled_cells, (self.hashes, filled.astype(np.int32), self.counts[filled], self.costs[filled])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers and text only, for JSON; `from_dict` restores the sketch to single precision."""
-        return {
-            "rows": self.hashes.rows,
-            "columns": self.hashes.columns,
-            "seed": self.hashes.seed,
-            "counts": _packed(self.counts),
-            "costs": _packed(self.costs),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Restore what `to_dict` gave; raises `ValueError` or `KeyError` on anything else."""
-        sketch = cls(SharedHashes(int(document["rows"]), int(document["columns"]), int(document["seed"])))
-        for name in ("counts", "costs"):
-            values = _unpacked(document[name])
-            if len(values) != len(sketch.counts) or not np.isfinite(values).all() or (values < 0).any():
-                raise InvalidSetting(
-                    explain(
-                        f"`{name}` must hold {len(sketch.counts)} numbers >= 0",
-                        f"{len(values)}",
-                        hint="restore only what `to_dict` gave; a sketch of another shape must be learned anew",
-                    )
-                )
-            setattr(sketch, name, values)
-        return sketch
 
 
 def _of_filled_cells(
@@ -200,12 +133,3 @@ def _of_filled_cells(
     sketch = CostSketch(hashes)
     sketch.counts[filled], sketch.costs[filled] = counts, costs
     return sketch
-
-
-def _packed(values: FloatArray) -> str:
-    # Single precision halves the size of the file that every task reads, and is finer than any timing.
-    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
-
-
-def _unpacked(text: str) -> FloatArray:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64)

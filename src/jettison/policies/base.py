@@ -2,101 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from jettison.concept.book import PaneBook
-from jettison.plan import DropPlan
-from jettison.settings import Setting
-from jettison.stats import Budget, EventTimes, Stats
+from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.setting import Setting
+from jettison.core.spec import Spec
+from jettison.core.stats import Budget, EventTimes, Stats
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """Decides *what* to drop; the controller has decided when and how much.
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a policy is told of a batch: once when it has ended, and once more when its rows have been counted.
 
-    An implementation is pure: the same statistics and budget give the same plan. It reads no clock, draws no global
-    random number and knows no backend.
+    Parameters
+    ----------
+    batch_id
+        Number of the micro-batch.
+    plan
+        The one that it ran under; `None` where it found none and kept everything.
+    observed
+        By drop point, what the mechanism has observed for the policy: nobody else looks at it. Empty the second time.
+    event_times
+        Times that the rows carry; `None` where the query has no watermark, or the batch no rows.
+    counted
+        The second time, exact counts of rows; else `None`.
+    dry_run
+        The counts say what would have been kept, while every row was.
     """
 
+    batch_id: int
+    plan: DropPlan | None = None
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    event_times: EventTimes | None = None
+    counted: Stats | None = None
+    dry_run: bool = False
+
+
+class Policy(ABC):
+    """Decides *what* to drop; the controller has decided when and how much.
+
+    An implementation reads no clock, draws no global random number and knows no backend: what it has been taught, the
+    statistics and the budget decide. It belongs to one query.
+    """
+
+    __slots__ = ()
+
+    takes_protected: ClassVar[bool] = True
+    """Whether some rows may be excepted from all plans."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> Spec:
+        """What a backend must know when the query is compiled: the kind of settings, and what of them never changes."""
+
+    @property
+    def points(self) -> tuple[str, ...] | None:
+        """Names of the drop points that it plans for; `None` where any will do."""
+        return None
+
+    @property
+    def plan_bytes(self) -> int:
+        """Bytes that its plans would like to take as text; `Stats.plan_bytes` says how many they may."""
+        return PLAN_BYTES
+
+    @property
+    def least_share(self) -> float:
+        """Share of the unprotected rows, or of the load, that no plan goes below whatever the budget."""
+        return 0.0
+
+    @abstractmethod
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Spend `budget` on the drop points that `stats` names.
 
         The version of the returned plan is 0; whoever publishes it numbers it.
         """
-        ...
-
-
-@runtime_checkable
-class ContinuingPolicy(Policy, Protocol):
-    """A policy whose plans build on each other: what one plan has decided, the next must still hold.
-
-    The plan itself is the state, so such a policy is as pure as any other, and its decisions survive a restart
-    because plans do.
-    """
 
     def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
-        """Spend `budget` without going back on anything that `previous` has decided.
+        """Spend `budget` without going back on what `previous` has decided, where plans build on each other.
 
-        `previous` is the plan in force or, after a restart, the last one on record.
+        `previous` is the plan in force or, after a restart, the last one on record: the plan itself is the state.
         """
-        ...
+        return self.plan(stats, budget)
 
-    def share_kept(self, setting: Setting, times: EventTimes) -> float:
+    def learn(self, lesson: Lesson) -> None:
+        """Take note of a batch; plans made from now on may differ."""
+        return
+
+    def expected_share(self, setting: Setting, times: EventTimes) -> float:
         """Share of one micro-batch's rows that `setting` is expected to have kept, from the times that they carry."""
-        ...
-
-
-@runtime_checkable
-class WeighsLoad(Protocol):
-    """A policy whose drop points stand at several depths, so that rows kept do not add up to the work done."""
+        return setting.keep_fraction
 
     def workload(self, stats: Stats, plan: DropPlan | None) -> Stats:
         """`stats` with rows seen and kept in terms of work: kept over seen is the share of the full load.
 
         `plan` is the one that the batch ran under; `None` where it kept everything.
         """
-        ...
+        return stats
 
-    def input_share(self, point: str) -> float:
-        """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
-        ...
+    def input_share(self, point: str) -> float | None:
+        """Part of all input rows that is expected to reach a drop point while nothing is dropped; `None` if unknown."""
+        return None
 
-
-@runtime_checkable
-class LearnsFromCounts(Protocol):
-    """A policy that keeps what it knows of the data current."""
-
-    def learn_counts(self, stats: Stats) -> None:
-        """Take note of a batch whose counts are exact; plans made from now on may differ."""
-        ...
-
-
-@runtime_checkable
-class LearnsFromRows(Protocol):
-    """A policy that is shown some of the rows themselves: a sample that no plan drops."""
-
-    def learn_rows(self, batch_id: int, rows: Mapping[str, NDArray[np.float64]]) -> None:
-        """Take note of the sampled rows of a batch, by drop point; plans made from now on may differ."""
-        ...
-
-
-@runtime_checkable
-class LearnsFromPassRate(Protocol):
-    """A policy that compares what a plan kept with what it was expected to keep."""
-
-    def learn_pass_rate(self, stats: Stats, plan: DropPlan) -> None:
-        """Take note of a batch whose counts are exact and of the plan it ran under; later plans may differ."""
-        ...
-
-
-@runtime_checkable
-class CountsGroups(Protocol):
-    """A policy that plans by group: it needs to know which groups the open windows hold."""
-
-    def book(self) -> PaneBook:
-        """An empty book for the groups of one drop point."""
-        ...
+    def take_records(self) -> Sequence[Mapping[str, Any]]:
+        """For the ledger: what the policy has found out since this was last asked, each with its kind under `record`."""
+        return ()

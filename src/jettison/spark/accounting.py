@@ -8,11 +8,11 @@ import time
 
 from pyspark.sql import SparkSession
 
-from jettison.errors import Unsupported, explain
-from jettison.redact import redacted
+from jettison.core.redact import redacted
+from jettison.core.storage import Folder
+from jettison.errors import Unsupported, refuse
 from jettison.spark import validate
 from jettison.spark.executions import Executions
-from jettison.storage import Folder
 
 log = logging.getLogger("jettison")
 
@@ -32,7 +32,7 @@ def by_metrics(spark: SparkSession, folder: Folder, *, required: bool) -> bool:
     if required:
         if trouble is not None:
             expected, hint = "accounting='metrics' needs the driver's web interface", "pass accounting='observe'"
-            raise Unsupported(explain(expected, trouble, hint=hint))
+            refuse(expected, trouble, hint=hint, error=Unsupported)
         folder.delete(_NOTE)
         return True
     if url is None:

@@ -6,72 +6,70 @@ aggregates only. Spark computes equal sums once, so that `avg` and `sum` of one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from jettison import estimate
-from jettison.errors import InvalidSetting, explain
-from jettison.estimate import Core, Estimate, Estimator, Moments, Weights
+from jettison.answers import estimate
+from jettison.answers.estimate import Estimate, Estimator, Moments, Ops, Weights
+from jettison.answers.ranks import percentile_estimate, percentile_ranks
+from jettison.errors import refuse
 from jettison.spark import doubts
-from jettison.spark.let import let
+from jettison.spark.named_column import with_name
 
 EXACT = "exact"
 BOUNDED = "bounded"
 FEW_ROWS = "few rows"
 DEPENDENT_ROWS = "dependent rows"
 UNCONFIRMED = "unconfirmed"
-_PARTS = 100  # of a row: frequencies are whole numbers, weights are not; even, so that medians stay exact
+_PARTS = 100  # of a row: frequencies are whole numbers, weights are not
 
 
-class SparkOps:
-    """`jettison.estimate.Ops` for columns: no operation raises in ANSI mode."""
+def _column(x: Any) -> Column:
+    return x if isinstance(x, Column) else F.lit(x)
 
-    def sqrt(self, x: Any) -> Column:
-        """Square root."""
-        return F.sqrt(x)
 
-    def exp(self, x: Any) -> Column:
-        """Exponential."""
-        return F.exp(x)
+def named(col: Column | str) -> Column:
+    """A column, also by its name."""
+    return F.col(col) if isinstance(col, str) else col
 
-    def divide(self, x: Any, y: Any) -> Column:
-        """Quotient; null where y is 0."""
-        return F.try_divide(x, y)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Column:
-        """Choose by condition."""
-        return F.when(condition, x).otherwise(y)
-
-    def larger(self, x: Any, y: Any) -> Column:
-        """The larger; null is passed over."""
-        return F.greatest(_column(x), _column(y))
-
-    def smaller(self, x: Any, y: Any) -> Column:
-        """The smaller; null is passed over."""
-        return F.least(_column(x), _column(y))
-
-    def present(self, x: Any, otherwise: float) -> Column:
-        """Replace null."""
-        return F.coalesce(x, F.lit(otherwise))
+_OPS = Ops(  # none of them raises in ANSI mode
+    sqrt=F.sqrt,
+    exp=F.exp,
+    log=F.log,
+    floor=F.floor,
+    divide=lambda x, y: F.try_divide(_column(x), _column(y)),
+    where=lambda condition, x, y: F.when(condition, x).otherwise(y),
+    larger=lambda x, y: F.greatest(_column(x), _column(y)),
+    smaller=lambda x, y: F.least(_column(x), _column(y)),
+    present=lambda x, otherwise: F.coalesce(x, F.lit(otherwise)),
+    at=lambda values, place: F.get(values, _column(place).cast("int")),
+    places=lambda values, x: (
+        F.size(F.filter(values, lambda each: each < x)),
+        F.size(F.filter(values, lambda each: each <= x)),
+    ),
+    once=with_name,
+)
 
 
 def count(
-    column: Column | str | None = None,
+    col: Column | str = "*",
     *,
     window: Column | str | None = None,
     confidence: float = 0.95,
     weight: Column | str = "jt_weight",
 ) -> Column:
-    """Rows that there were before shedding, or rows with a value in `column` if one is given.
+    """Rows that there were before shedding, or rows with a value in `col` if one is given.
 
     Parameters
     ----------
-    column
-        Count only rows in which this is not null, as Spark's `count(column)` does.
+    col
+        Count only rows in which this is not null, as Spark's `count(col)` does.
     window
         The window that the answers are grouped by, as a column or by its name. Then only answers whose window overlaps a
         time at which rows were dropped are in doubt; without it, all answers are from the first drop on.
@@ -85,11 +83,11 @@ def count(
     Column
         A struct: `value` in the type of Spark's own aggregate and to its last digit while nothing was dropped, else the
         estimate rounded into that type, null where it does not fit; `lower` and `upper` (double: a bound of a long need
-        not be one); `kept` (long: the rows that the answer rests on); and `status`: 'exact' when no row of the window
-        can have been dropped; 'unconfirmed', without bounds, when rows of the window may have been dropped but none that
-        could have been is left in this group; 'bounded'; 'few rows' when too few rows were kept for the bounds to be
-        trusted; 'dependent rows' when rows that share one decision were taken for several, so that the bounds are too
-        short.
+        not be one; null where there is none); `kept` (long: the rows that the answer rests on); and `status`: 'exact'
+        when no row of the window can have been dropped; 'unconfirmed', without bounds, when rows of the window may have
+        been dropped but none that could have been is left in this group; 'bounded'; 'few rows' when too few rows were
+        kept for the bounds to be trusted; 'dependent rows' when rows that share one decision were taken for several, so
+        that the bounds are too short.
 
     Examples
     --------
@@ -99,82 +97,89 @@ def count(
     -----
     A group of which no row was kept is not in the result at all.
     """
-    z, inverse = estimate.quantile(confidence), _column_named(weight)
-    counted = inverse.isNotNull() if column is None else inverse.isNotNull() & _column_named(column).isNotNull()
-    value = F.when(counted, F.lit(1.0))
-    return _answer(estimate.count_estimate, _weights(value, inverse), Moments(), z, window, plain=F.count(value))
+    counted = F.lit(1.0) if isinstance(col, str) and col == "*" else F.when(named(col).isNotNull(), F.lit(1.0))
+    return _aggregate(estimate.count_estimate, lambda x, w: Moments(), counted, window, confidence, weight, F.count)
 
 
 def sum(
-    column: Column | str,
+    col: Column | str,
     *,
     window: Column | str | None = None,
     confidence: float = 0.95,
     weight: Column | str = "jt_weight",
 ) -> Column:
-    """Sum of `column` over all rows, dropped ones included. Parameters and result as for `count`."""
-    return _aggregate(estimate.sum_estimate, _sum_moments, column, window, confidence, weight, F.try_sum)
+    """Sum of `col` over all rows, dropped ones included. Parameters and result as for `count`."""
+    return _aggregate(estimate.sum_estimate, _sum_moments, col, window, confidence, weight, F.try_sum)
 
 
 def avg(
-    column: Column | str,
+    col: Column | str,
     *,
     window: Column | str | None = None,
     confidence: float = 0.95,
     weight: Column | str = "jt_weight",
 ) -> Column:
-    """Mean of `column` over all rows, dropped ones included. Parameters and result as for `count`.
+    """Mean of `col` over all rows, dropped ones included. Parameters and result as for `count`.
 
     Examples
     --------
     >>> rides.groupBy("route").agg(avg("fare").alias("fare")).select("fare.value", "fare.upper")  # doctest: +SKIP
     """
-    return _aggregate(estimate.mean_estimate, _mean_moments, column, window, confidence, weight, F.try_avg)
+    return _aggregate(estimate.mean_estimate, _mean_moments, col, window, confidence, weight, F.try_avg)
 
 
 def variance(
-    column: Column | str,
+    col: Column | str,
     *,
     window: Column | str | None = None,
     confidence: float = 0.95,
     weight: Column | str = "jt_weight",
 ) -> Column:
-    """Sample variance of `column`, as Spark's `var_samp`. Parameters and result as for `count`."""
-    return _aggregate(estimate.variance_estimate, _spread_moments, column, window, confidence, weight)
+    """Sample variance of `col`, as Spark's `var_samp`. Parameters and result as for `count`."""
+    return _aggregate(estimate.variance_estimate, _spread_moments, col, window, confidence, weight)
 
 
 def stddev(
-    column: Column | str,
+    col: Column | str,
     *,
     window: Column | str | None = None,
     confidence: float = 0.95,
     weight: Column | str = "jt_weight",
 ) -> Column:
-    """Sample standard deviation of `column`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
-    return _aggregate(estimate.stddev_estimate, _spread_moments, column, window, confidence, weight)
+    """Sample standard deviation of `col`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
+    return _aggregate(estimate.stddev_estimate, _spread_moments, col, window, confidence, weight)
 
 
-def percentile(column: Column | str, percentage: float, *, weight: Column | str = "jt_weight") -> Column:
-    """Percentile of `column` over all rows, dropped ones included, as Spark's exact `percentile`: a plain double, no bounds.
+def percentile(
+    col: Column | str,
+    percentage: float,
+    *,
+    window: Column | str | None = None,
+    confidence: float = 0.95,
+    weight: Column | str = "jt_weight",
+) -> Column:
+    """Percentile of `col` over all rows, dropped ones included, as Spark's exact `percentile`: 0.5 for the median.
 
-    Each kept row counts as often as it weighs, to half a percent. Without weights, times of a window at which more rows
-    were kept would count for more. Where nothing was dropped the median is exact, and other percentiles lie between the same
-    two neighbouring values as Spark's.
+    Each kept row counts as often as it weighs, to half a percent. A bound that lies beyond all kept rows is null, and the
+    status is 'few rows' then. Other parameters and result as for `count`.
 
     Examples
     --------
     >>> rides.groupBy("route").agg(percentile("fare", 0.5).alias("median"))  # doctest: +SKIP
+
+    Notes
+    -----
+    All distinct values of a group are held twice, once with their weights: the price of an answer that is Spark's own
+    while nothing is dropped.
     """
     if not 0.0 <= percentage <= 1.0:
-        raise InvalidSetting(
-            explain("`percentage` must lie in [0, 1]", repr(percentage), hint="0.95 for the 95th percentile")
-        )
-    times = F.round(_column_named(weight) * float(_PARTS)).cast("bigint")
-    return F.percentile(_double(column), percentage, times)
+        refuse("`percentage` must lie in [0, 1]", repr(percentage), hint="0.95 for the 95th percentile")
+    moments = partial(_percentile_moments, percentile_ranks(percentage))
+    return _aggregate(percentile_estimate(percentage), moments, col, window, confidence, weight)
 
 
-def evidence(column: Column | str, *, weight: Column | str = "jt_weight") -> Column:
-    """What `jt.Borrower` needs to know of a group's rows, as a struct.
+def evidence(col: Column | str, *, weight: Column | str = "jt_weight") -> Column:
+    """What `Borrower` must know of a group's rows, as a struct: aggregate it beside the answer that is to borrow.
 
     Returns
     -------
@@ -187,7 +192,7 @@ def evidence(column: Column | str, *, weight: Column | str = "jt_weight") -> Col
     --------
     >>> rides.groupBy("window", "route").agg(avg("fare").alias("fare"), evidence("fare").alias("seen"))  # doctest: +SKIP
     """
-    x, w = _double(column), _column_named(weight)
+    x, w = named(col).cast("double"), named(weight)
     valued = F.when(x.isNotNull(), w)
     total = F.sum(valued)
     counted = F.count(F.lit(1)) > F.count(w)  # rows without a weight were dropped and only counted
@@ -203,16 +208,24 @@ def evidence(column: Column | str, *, weight: Column | str = "jt_weight") -> Col
 def _aggregate(
     estimator: Estimator,
     moments: Callable[[Column, Column], Moments],
-    column: Column | str,
+    col: Column | str,
     window: Column | str | None,
     confidence: float,
     weight: Column | str,
     plain: Callable[[Column], Column] | None = None,
 ) -> Column:
-    z, inverse = estimate.quantile(confidence), _column_named(weight)
-    value = F.when(inverse.isNotNull(), _column_named(column))  # rows that were dropped may keep some columns
-    own = None if plain is None else plain(value)
-    return _answer(estimator, _weights(_double(value), inverse), moments(value, inverse), z, window, plain=own)
+    """The answer's struct; `plain` is Spark's own aggregate, whose type the value has. A double without it."""
+    z, w = estimate.quantile(confidence), named(weight)
+    value = F.when(w.isNotNull(), named(col))  # rows that were dropped may keep some columns
+    weights, own = _weights(value.cast("double"), w), None if plain is None else plain(value)
+
+    def answers(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
+        numbers = estimator.core(_OPS, of_weights, of_moments, z)
+        return _with_names((numbers,), lambda core, own: by_doubt(estimator.bounds(_OPS, core), core.kept, own), own)
+
+    made = _with_names((weights, moments(value, w)), answers, own)
+    # Chosen out here, because Spark refuses subqueries inside the function that names are made with.
+    return F.get(made, doubts.doubt(window))
 
 
 def _weights(x: Column, w: Column) -> Weights:
@@ -226,7 +239,7 @@ def _weights(x: Column, w: Column) -> Weights:
 
 
 def _sum_moments(column: Column, w: Column) -> Moments:
-    x = _double(column)
+    x = column.cast("double")
     risky, weighted = F.when(w > 1.0, x), F.sum(w * x)
     return Moments(
         # Of the column itself: longs and decimals add up exactly. Where they do not fit, bounds still tell how much it is.
@@ -240,8 +253,7 @@ def _sum_moments(column: Column, w: Column) -> Moments:
 
 
 def _mean_moments(column: Column, w: Column) -> Moments:
-    x = _double(column)
-    u = w * (w - 1.0)
+    x, u = column.cast("double"), w * (w - 1.0)
     return Moments(
         plain_mean=F.try_avg(column).cast("double"),
         cov_weight=F.covar_pop(w, x),
@@ -252,7 +264,7 @@ def _mean_moments(column: Column, w: Column) -> Moments:
 
 
 def _spread_moments(column: Column, w: Column) -> Moments:
-    x = _double(column)
+    x = column.cast("double")
     return Moments(
         plain_mean=F.avg(x),
         plain_variance=F.var_samp(x),
@@ -262,103 +274,63 @@ def _spread_moments(column: Column, w: Column) -> Moments:
     )
 
 
-def _answer(
-    estimator: Estimator,
-    weights: Weights,
-    moments: Moments,
-    z: float,
-    window: Column | str | None,
-    *,
-    plain: Column | None = None,
-) -> Column:
-    """The answer's struct.
-
-    Parameters
-    ----------
-    window
-        The window of the answer, where it is known.
-    plain
-        Spark's own aggregate, which the value is while nothing was dropped; the value has its type. A double if `None`.
-    """
-    ops = SparkOps()
-
-    def answer(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
-        numbers = estimator.core(ops, of_weights, of_moments, z)
-
-        def finished(core: Core, own: Column | None) -> Column:
-            found = estimator.bounds(ops, core)
-            return let(
-                _parts(found, core.kept, own), lambda parts: F.array(*[_struct(parts, doubt) for doubt in range(3)])
-            )
-
-        return _named((numbers,), finished, own)
-
-    made = _named((weights, moments), answer, plain)
-    # Chosen out here, because Spark refuses subqueries inside the function that names are made with.
-    return F.get(made, doubts.doubt(window))
+def _percentile_moments(ranks: Sequence[float], column: Column, w: Column) -> Moments:
+    x, times = column.cast("double"), F.round(w * float(_PARTS)).cast("bigint")
+    shares = F.expr(f"array({', '.join(f'{rank!r}D' for rank in ranks)})")  # in one call to the JVM, not hundreds
+    return Moments(percentiles=F.percentile(x, shares, times), plain_percentiles=F.percentile(x, shares))
 
 
-def _named(parts: tuple[Any, ...], body: Callable[..., Column], own: Column | None) -> Column:
+def _with_names(parts: tuple[Any, ...], body: Callable[..., Column], own: Column | None) -> Column:
     """Apply `body` to the same dataclasses, and to `own`, with every column replaced by a name for it.
 
     Without names, formulas that use their sums ten times would take Spark seconds to plan.
     """
     columns = {field.name: getattr(part, field.name) for part in parts for field in fields(part)} | {"own": own}
-    named = {name: _column(column).alias(name) for name, column in columns.items() if column is not None}
+    present = {name: _column(column).alias(name) for name, column in columns.items() if column is not None}
 
     def apply(known: Column) -> Column:
-        names = {name: known[name] if name in named else None for name in columns}
+        names = {name: known[name] if name in present else None for name in columns}
         made = (type(part)(**{field.name: names[field.name] for field in fields(part)}) for part in parts)
         return body(*made, names["own"])
 
-    return let(F.struct(*named.values()), apply)
+    return with_name(F.struct(*present.values()), apply)
 
 
-def _parts(answer: Estimate, kept: Column, own: Column | None) -> Column:
-    """What the answer's struct is made of, however much is in doubt."""
-    value = answer.value if own is None else F.when(answer.exact, own).otherwise(_fitted(answer.value, own))
-    return F.struct(
-        value.alias("value"),
-        answer.lower.alias("lower"),
-        answer.upper.alias("upper"),
-        kept.alias("kept"),
-        answer.exact.alias("exact"),
-        answer.enough.alias("enough"),
-    )
+def by_doubt(found: Estimate, kept: Column, own: Column | None, *, dependent: str | None = DEPENDENT_ROWS) -> Column:
+    """The answer's struct for each number that `doubts.doubt` may give, as an array.
+
+    Parameters
+    ----------
+    found, kept
+        The answer, and the rows that it rests on.
+    own
+        Spark's own aggregate, which the value is while nothing was dropped; the value has its type. A double if `None`.
+    dependent
+        Status of an answer over rows that share decisions; `None` if its bounds take that into account.
+    """
+    value = found.value
+    if own is not None:
+        whole = F.when(F.typeof(own) == "bigint", F.round(value)).otherwise(value)  # reading a long would only cut
+        value = F.when(found.exact, own).otherwise(fitted(whole, own))
+    known = {"value": value, "lower": found.lower, "upper": found.upper, "kept": kept, "exact": found.exact}
+    bounded = F.when(found.enough, BOUNDED).otherwise(FEW_ROWS)
+
+    def struct(parts: Column, doubt: int) -> Column:
+        bounds = F.lit(dependent) if doubt > 1 and dependent else parts["bounded"]
+        # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
+        lower, upper = (F.when(~parts["exact"], parts[end]) if doubt else parts[end] for end in ("lower", "upper"))
+        status = F.when(parts["exact"], UNCONFIRMED if doubt else EXACT).otherwise(bounds)
+        made = {"value": parts["value"], "lower": lower, "upper": upper, "kept": parts["kept"], "status": status}
+        return F.struct(*[column.alias(name) for name, column in made.items()])
+
+    parts = F.struct(*[column.alias(name) for name, column in known.items()], bounded.alias("bounded"))
+    return with_name(parts, lambda parts: F.array(*[struct(parts, doubt) for doubt in range(3)]))
 
 
-def _struct(parts: Column, doubt: int) -> Column:
-    """The struct for an answer about which so much is in doubt, as `doubts.doubt` says it."""
-    bounded = F.lit(DEPENDENT_ROWS) if doubt > 1 else F.when(parts["enough"], BOUNDED).otherwise(FEW_ROWS)
-    # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
-    lower, upper = (F.when(~parts["exact"], parts[end]) if doubt else parts[end] for end in ("lower", "upper"))
-    return F.struct(
-        parts["value"].alias("value"),
-        lower.alias("lower"),
-        upper.alias("upper"),
-        parts["kept"].alias("kept"),
-        F.when(parts["exact"], UNCONFIRMED if doubt else EXACT).otherwise(bounded).alias("status"),
-    )
-
-
-def _fitted(value: Column, like: Column) -> Column:
-    """A double, rounded into the type of another column, which is known to Spark only; null where it does not fit.
+def fitted(value: Column, like: Column) -> Column:
+    """A number in the type of another column, which is known to Spark only; null where it does not fit.
 
     Spark has no cast to the type of a column. A variant can be read as a type whose name is a constant, and the name of
     a column's type is one.
     """
-    kind = F.typeof(like)
-    whole = F.when(kind == "bigint", F.round(value)).otherwise(value)  # reading a long would cut the fraction off
-    return F.call_function("try_variant_get", whole.cast("variant"), F.lit("$"), kind)
-
-
-def _column(x: Any) -> Column:
-    return x if isinstance(x, Column) else F.lit(x)
-
-
-def _column_named(x: Column | str) -> Column:
-    return F.col(x) if isinstance(x, str) else x
-
-
-def _double(column: Column | str) -> Column:
-    return _column_named(column).cast("double")
+    return F.call_function("try_variant_get", value.cast("variant"), F.lit("$"), F.typeof(like))

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jettison.errors import InvalidSetting, explain
-from jettison.network.graph import arc_into
+from jettison.errors import refuse
+from jettison.policies.network.graph import arc_into
 from jettison.spark.guard import WEIGHT
-from jettison.spark.network import Network
+from jettison.spark.network_query import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,10 @@ def calibrate(network: Network, sample: Mapping[str, DataFrame], *, repetitions:
     """
     graph = network.graph
     if missing := sorted(set(graph.inputs) - set(sample)):
-        raise InvalidSetting(
-            explain(
-                "a sample of each input",
-                f"none of {', '.join(missing)}",
-                hint="pass sample={input: batch DataFrame}, such as the first 100,000 rows of its files",
-            )
+        refuse(
+            "a sample of each input",
+            f"none of {', '.join(missing)}",
+            hint="pass sample={input: batch DataFrame}, such as the first 100,000 rows of its files",
         )
     streams = {name: sample[name].withColumn(WEIGHT, F.lit(1.0)).persist() for name in graph.inputs}
     found: dict[str, BoxCost] = {}
@@ -71,7 +69,7 @@ def calibrate(network: Network, sample: Mapping[str, DataFrame], *, repetitions:
         for box in graph.boxes.values():
             entering = [streams[arc_into(box, port).source] for port in range(len(box.sources))]
             rows_in = sum(frame.count() for frame in entering)
-            leaving = network.applied(box, entering)
+            leaving = network.applied(graph, box, entering)
             differences = []
             for _ in range(repetitions + 1):
                 alone = sum(_seconds(frame) for frame in entering)

@@ -1,6 +1,6 @@
 """Carries the current plan into every micro-batch of a running query.
 
-A one-row DataFrame over the plan file is joined to the stream: Spark reads it anew for every micro-batch, so the plan
+A one-row DataFrame over the plan file is joined to the stream: Spark reads it again for every micro-batch, so the plan
 changes without a restart, at the cost of one tiny job a batch, and all tasks of a batch see the same version. Which of
 the plans on file it takes depends on the batch's own time, which Spark keeps in its offset log: a batch that is repeated
 after a crash runs under the plan that it had. (In a scalar subquery the time would be that of the attempt.) The read
@@ -14,22 +14,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison import plan_file
-from jettison.errors import DamagedPlan, PlanTooLarge, Unsupported, explain
-from jettison.plan import DropPlan
-from jettison.schedule import NEVER_US, UNKNOWN_US, Schedule
+from jettison.core.plan import MOST_PLAN_BYTES, PLAN_BYTES, DropPlan
+from jettison.core.storage import Folder, was_used
+from jettison.errors import DamagedPlan, PlanTooLarge, Unsupported, refuse
+from jettison.runtime import plan_file
+from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
+from jettison.spark.drop_point import PLAN
 from jettison.spark.mechanisms import Mechanism
-from jettison.storage import Folder
 
 PLAN_FILE = "plan"
-PLAN = "jt_plan"
-"""Column of the plan beside the rows of a stream."""
 
 
 class Channel:
@@ -42,13 +40,15 @@ class Channel:
     lease_s
         How long a published plan is obeyed unless it is published again.
     size
-        Bytes that one plan may take; the file has a fixed size, with room for some.
+        Bytes that one plan should be able to take, which it gets up to `MOST_PLAN_BYTES`. The file has a fixed size, with
+        room for some plans.
     """
 
-    def __init__(self, folder: Folder, *, lease_s: float, size: int = plan_file.DEFAULT_SIZE) -> None:
+    def __init__(self, folder: Folder, *, lease_s: float, size: int = PLAN_BYTES) -> None:
         self.lease_s = lease_s
         self._folder = folder
-        self._plan_size, self._size = size, plan_file.PLANS_ON_FILE * size
+        self.plan_bytes = min(size, MOST_PLAN_BYTES)
+        self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
 
     @property
     def uri(self) -> str:
@@ -62,7 +62,7 @@ class Channel:
         """
         if valid_until_us is None:
             valid_until_us = int((time.time() + self.lease_s) * 1e6)
-        plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self._plan_size)
+        plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self.plan_bytes)
         self._folder.replace(PLAN_FILE, plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size))
 
     def fits(self, schedule: Schedule) -> bool:
@@ -87,8 +87,8 @@ class Channel:
         except DamagedPlan:
             schedule = None
         if schedule is None:
-            until_us = UNKNOWN_US if (self._folder / "ledger").names() else NEVER_US
-            schedule = replace(Schedule.of(DropPlan(0, cause="not started")), doubtful_until_us=until_us)
+            is_new = content is None and not (self._folder / "ledger").names() and not was_used(self._folder)
+            schedule = Schedule.of(DropPlan(0, cause="not started"), NOWHERE if is_new else EVERYWHERE)
         self.publish(schedule, self.lease_ends_us())  # what has run out stays so
 
     def published(self) -> Schedule | None:
@@ -113,12 +113,11 @@ class Channel:
             rows = self._text(spark).collect()
             best = min(best, time.perf_counter() - started)
         if [row.value.encode() for row in rows] != [self._folder.read(PLAN_FILE)]:
-            raise Unsupported(
-                explain(
-                    "Spark must read the plan that this process writes",
-                    f"other content through Spark than here for {self.uri!r}",
-                    hint="put the checkpoint on a filesystem that this process, the driver and the executors share",
-                )
+            refuse(
+                "Spark must read the plan that this process writes",
+                f"other content through Spark than here for {self.uri!r}",
+                hint="put the checkpoint on a filesystem that this process, the driver and the executors share",
+                error=Unsupported,
             )
         return best
 
@@ -126,8 +125,8 @@ class Channel:
         """One row with the column `jt_plan`, made once a micro-batch; no row where no plan is valid.
 
         The column holds, under the name of each drop point, a struct of its mechanism's fields and of the batch's time,
-        `now_us`. However many drop points join it, the plan is read once, so all of them see one version; that version
-        and the batch's time appear as `metric` among the observed metrics.
+        `now_us`. However many drop points join it, all of them see one version, because that follows from the batch's time;
+        it and the batch's time appear as `metric` among the observed metrics.
         """
         outlives_lease = all(mechanism.outlives_lease for mechanism in mechanisms.values())
         plans = self._parsed(spark, mechanisms).withColumn("now_us", _now_us())
@@ -148,9 +147,9 @@ class Channel:
         )
         return newest.select(_fields_by_point({point: mechanism})[point]).scalar()
 
-    def doubtful_until_us(self, spark: SparkSession) -> DataFrame:
-        """The event time up to which answers may miss rows, as a row of one column; no row where it is not readable."""
-        return self._parsed(spark, {}).select("doubtful_until_us")
+    def doubts(self, spark: SparkSession) -> DataFrame:
+        """`Doubts.text`, as a row of one column; no row where it is not readable."""
+        return self._parsed(spark, {}).select("doubts")
 
     def _parsed(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism]) -> DataFrame:
         """What is on file, as one row; no row where it is not readable."""
@@ -158,7 +157,7 @@ class Channel:
         plans = (
             f"plans array<struct<from_us: bigint, version: bigint, points: struct<{points}>>>, " if mechanisms else ""
         )
-        body = F.from_json(_after(plan_file.BODY_START), f"{plans}doubtful_until_us bigint")
+        body = F.from_json(_after(plan_file.BODY_START), f"{plans}doubts string")
         lease = _part(plan_file.VALID_UNTIL_US).try_cast("bigint").alias("valid_until_us")
         return self._text(spark).where(_whole()).select(body.alias("body"), lease).select("body.*", "valid_until_us")
 
@@ -189,7 +188,7 @@ def _whole() -> Column:
 def _now_us() -> Column:
     """The batch's time in microseconds, the same whenever the batch is repeated.
 
-    Spark writes numbers into the code that it generates, so that code with the time in it is compiled anew in every
+    Spark writes numbers into the code that it generates, so that code with the time in it is compiled again in every
     micro-batch, which takes longer than to read the plan. To `zip_with`, which it has no code for, it only refers.
     """
     one = F.array(F.lit(0))

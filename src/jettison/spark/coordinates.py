@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DoubleType, FloatType, NumericType, StringType
 
-from jettison.errors import InvalidSetting, explain
-from jettison.sifter.space import ABOVE, BELOW, HIGHEST, LOWEST, Attribute, Space
+from jettison.errors import refuse
+from jettison.source.space import ABOVE, BELOW, HIGHEST, LOWEST, Attribute, Space
 from jettison.spark import validate
 
 
@@ -19,13 +19,11 @@ def check_attributes(rows: DataFrame, space: Space, *, where: str) -> None:
         fits = isinstance(kind, StringType) if attribute.values else isinstance(kind, (NumericType, BooleanType))
         if not fits:
             wanted = "text" if attribute.values else "a number"
-            raise InvalidSetting(
-                explain(
-                    f"the attribute {attribute.name!r} must be {wanted}",
-                    f"a column of type {kind.simpleString()}",
-                    where=where,
-                    hint="cast the column, or declare the attribute by its kind",
-                )
+            refuse(
+                f"the attribute {attribute.name!r} must be {wanted}",
+                f"a column of type {kind.simpleString()}",
+                where=where,
+                hint="cast the column, or declare the attribute by its kind",
             )
 
 

@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from jettison.errors import InvalidSetting, Unsupported, explain
+from jettison.errors import Unsupported, refuse
+from jettison.policies.window.counted_windows import Counted, CountWindows
+from jettison.policies.window.window_choice import DecisionState, Runs
+from jettison.policies.window.window_grid import Grid
 from jettison.spark import validate
-from jettison.windows.counted import Counted, CountWindows
-from jettison.windows.decide import DecisionState, Runs
-from jettison.windows.grid import Grid
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -26,9 +26,9 @@ _STATE = "seen BIGINT, run INT, owed DOUBLE, open ARRAY<BIGINT>, buffered ARRAY<
 def count_windows(
     rows: DataFrame,
     *,
-    key: str,
-    order: str,
-    value: str,
+    key: str | Column,
+    order: str | Column,
+    value: str | Column,
     size: int,
     slide: int | None = None,
     max_gap: int,
@@ -63,23 +63,18 @@ def count_windows(
         The key, `window` (its number, from 0) and `values` in order: what to make of them is up to native functions.
     """
     validate.streaming(rows, where="count_windows")
-    for argument, name in (("key", key), ("order", order), ("value", value)):
-        validate.present(rows, name, argument, where="count_windows")
-    if not (isinstance(max_gap, int) and max_gap >= 1):
-        raise InvalidSetting(
-            explain(
-                "`max_gap` must be a whole number from 1",
-                repr(max_gap),
-                hint="1 for never two missing windows in a row",
-            )
-        )
+    for argument, given in (("key", key), ("order", order), ("value", value)):
+        if isinstance(given, str):
+            validate.present(rows, given, argument, where="count_windows")
+        else:
+            validate.expression(rows, given, argument, where="count_windows")
     machine = CountWindows(Grid(size, size if slide is None else slide), Runs(max_gap))
     share = _share(drop_share)
     _refuse_other_state_stores(rows.sparkSession)
     fed = rows.select(
-        F.col(key).alias("key"),
-        F.col(order).alias("at"),
-        F.col(value).cast("double").alias("value"),
+        (F.col(key) if isinstance(key, str) else key).alias("key"),
+        (F.col(order) if isinstance(order, str) else order).alias("at"),
+        (F.col(value) if isinstance(value, str) else value).cast("double").alias("value"),
         share.alias("share"),
     )
     answers = fed.groupBy("key").transformWithState(
@@ -88,7 +83,7 @@ def count_windows(
         "Append",
         "None",
     )
-    return answers.withColumnRenamed("key", key)
+    return answers.withColumnRenamed("key", key if isinstance(key, str) else rows.select(key).columns[0])
 
 
 def _share(drop_share: Column | float) -> Column:
@@ -96,7 +91,7 @@ def _share(drop_share: Column | float) -> Column:
         return F.coalesce(drop_share.cast("double"), F.lit(0.0))
     if not 0.0 <= drop_share <= 1.0:
         hint = "pass a share of 1, not a percentage"
-        raise InvalidSetting(explain("`drop_share` must lie in [0, 1]", repr(drop_share), hint=hint))
+        refuse("`drop_share` must lie in [0, 1]", repr(drop_share), hint=hint)
     return F.lit(float(drop_share))
 
 
@@ -104,7 +99,7 @@ def _refuse_other_state_stores(spark: SparkSession) -> None:
     provider = str(spark.conf.get(_PROVIDER))
     if not provider.endswith(_ROCKSDB.rpartition(".")[2]):  # vendors have their own
         hint = f"spark.conf.set({_PROVIDER!r}, {_ROCKSDB!r})"
-        raise Unsupported(explain("count-based windows need the RocksDB state store", provider, hint=hint))
+        refuse("count-based windows need the RocksDB state store", provider, hint=hint, error=Unsupported)
 
 
 class _Processor(StatefulProcessor):

@@ -11,11 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from jettison import hashing
-from jettison.errors import InvalidSetting, explain
-from jettison.settings.base import LONGEST_S
+from jettison.core import hashing
+from jettison.core.documents import LONGEST_S
+from jettison.errors import refuse
 from jettison.spark.validate import quoted
 
+PLAN = "jt_plan"
+"""Column of the plan beside the rows of a stream."""
 _OURS = "jt_"  # columns of a guard's own begin so
 
 
@@ -27,7 +29,7 @@ class DropPoint:
     ----------
     name
         Unique among the drop points of a shedder.
-    id
+    row_id
         Columns whose values identify a row; rows that agree in all of them, none being null, share one decision.
     arrival
         Timestamp column of the row's arrival at the source, or `None`.
@@ -44,7 +46,7 @@ class DropPoint:
     """
 
     name: str
-    id: tuple[str, ...]
+    row_id: tuple[str, ...]
     arrival: str | None = None
     protect: Column | None = None
     dry_run: bool = False
@@ -96,7 +98,7 @@ def refuse_equal_marks(point: DropPoint, others: Iterable[DropPoint]) -> None:
     for other in others:
         if point.seen_mark == other.seen_mark or point.kept_mark == other.kept_mark:
             expected, hint = "drop points whose rows can be counted apart", "give this one another `name`"
-            raise InvalidSetting(explain(expected, f"{other.name!r} and {point.name!r}", hint=hint))
+            refuse(expected, f"{other.name!r} and {point.name!r}", hint=hint)
 
 
 def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
@@ -106,7 +108,7 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     and all of their rows would share one fate. Where no id can be null this costs nothing.
     """
     salt = salted(point.name, point.token)
-    ids = [rows[column] for column in point.id]
+    ids = [rows[column] for column in point.row_id]
     known = F.xxhash64(salt, *ids)
     nullable = [column for column, field in zip(ids, rows.select(*ids).schema.fields, strict=True) if field.nullable]
     if not nullable:

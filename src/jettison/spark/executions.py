@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from jettison.errors import Unsupported, explain
+from jettison.errors import Unsupported, refuse
 
 _PAGE = 16
 _REMEMBERED = 256
@@ -28,7 +28,7 @@ _opened = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 class Executions:
     """Hands out each execution of a query run once, after it has ended.
 
-    The execution of a micro-batch is known by its description, which Spark writes anew for every batch. Those that the
+    The execution of a micro-batch is known by its description, which Spark writes again for every batch. Those that the
     sink starts within it, as `foreachBatch` does, name it as their root, whatever description the user gave them.
 
     Parameters
@@ -143,10 +143,10 @@ class Executions:
             with _opened(self._url + path, timeout=_TIMEOUT_S) as response:
                 return json.load(response)
         except (urllib.error.URLError, OSError, ValueError) as error:
-            raise Unsupported(
-                explain(
-                    "row counts from the driver's web interface",
-                    f"{error} at {self._url}",
-                    hint="pass accounting='observe' if that interface is closed",
-                )
-            ) from error
+            refuse(
+                "row counts from the driver's web interface",
+                f"{error} at {self._url}",
+                hint="pass accounting='observe' if that interface is closed",
+                error=Unsupported,
+                cause=error,
+            )

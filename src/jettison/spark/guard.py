@@ -14,8 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark import validate
-from jettison.spark.channel import PLAN
-from jettison.spark.drop_point import DropPoint, arrived_us, identity_hash, mark_number
+from jettison.spark.drop_point import PLAN, DropPoint, arrived_us, identity_hash, mark_number
 from jettison.spark.mechanisms import Mechanism
 
 WEIGHT = "jt_weight"

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -20,13 +18,13 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
-from jettison.batch_report import BatchReport
-from jettison.concept.book import KeptGroups
-from jettison.pilot import Pilot
+from jettison.core.batch_report import BatchReport
+from jettison.core.stats import EventTimes
+from jettison.runtime.pilot import Pilot
 from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import RECENT_US
-from jettison.stats import EventTimes
+from jettison.spark.mechanisms import Mechanism
 
 
 class ProgressListener(StreamingQueryListener):
@@ -36,15 +34,19 @@ class ProgressListener(StreamingQueryListener):
     Python keeps a thread for each such thread of the JVM. What happened before is taken from the query itself, and so is
     what no event tells of because the session was stopped; Spark remembers the last hundred batches or so, and those
     before them are missing, which the pilot is told. The end of the run goes to `on_end`, with the error that ended it
-    if there was one.
+    if there was one. `report` makes of an event what the pilot reads.
     """
 
     def __init__(
-        self, pilot: Pilot, points: tuple[DropPoint, ...], run_id: str, on_end: Callable[[str | None], None]
+        self,
+        pilot: Pilot,
+        report: Callable[[StreamingQueryProgress], BatchReport],
+        run_id: str,
+        on_end: Callable[[str | None], None],
     ) -> None:
         super().__init__()
         self._pilot = pilot
-        self._points = points
+        self._report = report
         self._run_id = run_id
         self._on_end = on_end
         self._lock = threading.RLock()
@@ -95,7 +97,7 @@ class ProgressListener(StreamingQueryListener):
         if batch > expected > 0:  # a run may begin with any batch
             self._pilot.missed(range(expected, batch), "missing among the events, and forgotten by Spark")
         try:
-            report = report_of(progress, self._points)
+            report = self._report(progress)
         except Exception as error:  # Spark would only log it
             self._pilot.missed(range(batch, batch + 1), f"its report cannot be read ({type(error).__name__}: {error})")
         else:
@@ -107,8 +109,10 @@ def _is_batch(progress: StreamingQueryProgress) -> bool:
     return "addBatch" in progress.durationMs
 
 
-def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -> BatchReport:
-    """What one progress event says about the drop points."""
+def report_of(
+    progress: StreamingQueryProgress, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]
+) -> BatchReport:
+    """What one progress event says about the drop points, each of which has a mechanism."""
     observed: dict[str, Any] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
     rows = {point.name: observed[point.metric] for point in points if point.metric in observed}
     versions = [version_read(observed, point.plan_metric) for point in points]
@@ -128,25 +132,10 @@ def report_of(progress: StreamingQueryProgress, points: tuple[DropPoint, ...]) -
         event_times=_event_times(progress.eventTime or {}),
         work_s=progress.durationMs["addBatch"] / 1e3 if "addBatch" in progress.durationMs else None,
         waiting_rows=_waiting_rows([(source.latestOffset, source.endOffset) for source in progress.sources]),
-        sampled={name: _sampled(row["sample"]) for name, row in rows.items() if row.get("sample") is not None},
-        groups={name: _kept_groups(row) for name, row in rows.items() if row.get("groups_until_us") is not None},
+        observed={name: read for name, row in rows.items() if (read := mechanisms[name].read(row)) is not None},
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
         any_runs=progress.sink.description.startswith("ForeachBatchSink"),
     )
-
-
-def _kept_groups(row: Mapping[str, Any]) -> KeptGroups:
-    """The largest groups among the rows kept, where a mechanism observes groups."""
-    listed = [(entry["item"], entry["count"]) for entry in row["groups"] or () if entry["item"] is not None]
-    keys, kept = zip(*listed, strict=True) if listed else ((), ())
-    mean, deviation = row.get("value_mean"), row.get("value_deviation")
-    variation = abs(deviation / mean) if mean and deviation is not None else None
-    return KeptGroups(keys, kept, row["grouped"], row["groups_until_us"], variation)
-
-
-def _sampled(text: str) -> NDArray[np.float64]:
-    """Rows from the text that they were observed as; a missing value is NaN."""
-    return np.array(json.loads(text), dtype=np.float64)
 
 
 def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> float | None:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jettison.batch_report import BatchReport, Counted
-from jettison.errors import Unsupported, explain
+from jettison.core.batch_report import BatchReport, Counted
+from jettison.errors import Unsupported, refuse
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.executions import Executions
 
@@ -69,12 +69,11 @@ class FilterCounts:
             if batch_id in self._ended:
                 break
             if time.monotonic() > deadline:
-                raise Unsupported(
-                    explain(
-                        f"row counts of batch {batch_id} within {patience_s:g} s",
-                        "none from the driver's web interface",
-                        hint="pass accounting='observe' if that interface is not to be had",
-                    )
+                refuse(
+                    f"row counts of batch {batch_id} within {patience_s:g} s",
+                    "none from the driver's web interface",
+                    hint="pass accounting='observe' if that interface is not to be had",
+                    error=Unsupported,
                 )
             time.sleep(_LOOK_AGAIN_S)
         return decided(self._runs.get(batch_id, []), mark, any_runs=any_runs, input_rows=input_rows)
@@ -113,7 +112,10 @@ def _one_count(run: _Run, mark: Mark, input_rows: int, *, any_runs: bool) -> Cou
     """What one execution says; where it read the source several times, rows count once."""
     seen, kept = (run.rows.get(text, ()) for text in mark)
     if not seen or not kept:
-        return None
+        # Spark shows no count of a filter that no task has run. Where it says itself that there was no row, that is 0.
+        ran_whole = not (run.failed or run.cut_short.intersection(mark) or run.cached.intersection(mark))
+        no_rows = input_rows == 0 and not (seen or kept) and run.rows.keys() >= set(mark)
+        return Counted(0, 0) if no_rows and ran_whole and not (any_runs and run.own) else None
     alike = len(set(seen)) == len(set(kept)) == 1
     # In a sink's own executions the filters of all branches share their counts; and RDDs of the batch count as the
     # batch's own execution, however often and far they are read.

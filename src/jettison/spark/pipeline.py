@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jettison.network.document import Pipeline, require_runnable
-from jettison.network.graph import Box
-from jettison.spark.network import Network, Stream, union_all
+from jettison.policies.network.document import InputFile, Pipeline, require_runnable
+from jettison.policies.network.graph import Box
+from jettison.spark.network_query import Network, Stream, union_all
 from jettison.spark.session import local_session
 
 
@@ -43,30 +42,27 @@ def build(spark: SparkSession, pipeline: Pipeline) -> Network:
     graph = pipeline.graph
     network = Network(value=pipeline.value, integral_values=graph.integral_values)
     streams: dict[str, Stream] = {}
-    for name, input in graph.inputs.items():
-        source = pipeline.sources[name]
-        rows = _opened(spark, source)
+    for name, source in pipeline.inputs.items():
+        row_id = (source.row_id,) if isinstance(source.row_id, str) else source.row_id
         streams[name] = network.input(
-            name, rows, id=source["id"], arrival=source.get("arrival"), rate=input.rate, values=input.values
+            name, _opened(spark, source), row_id=row_id, arrival=source.arrival, rate=source.rate, values=source.values
         )
     for box in graph.boxes.values():
-        function = _function(box, pipeline.sql.get(box.name), pipeline.watermarks.get(box.name, {}))
-        streams[box.name] = network.add(box, function)
+        body = pipeline.boxes[box.name]
+        streams[box.name] = network.add(box, _function(box, body.sql, body.watermark))
     for name, output in graph.outputs.items():
-        network.output(name, streams[output.source], pipeline.paths[name], qos=output.qos)
+        network.output(name, streams[output.source], pipeline.outputs[name].path, qos=output.qos)
     return network
 
 
-def _opened(spark: SparkSession, source: Mapping[str, Any]) -> DataFrame:
-    reader = spark.readStream.format(source["format"])
-    if "schema" in source:
-        reader = reader.schema(source["schema"])
-    for option, value in source.get("options", {}).items():
-        reader = reader.option(option, str(value))
-    return reader.load(source["path"]) if "path" in source else reader.load()
+def _opened(spark: SparkSession, source: InputFile) -> DataFrame:
+    reader = spark.readStream.format(source.format).options(**source.options)
+    if source.schema is not None:
+        reader = reader.schema(source.schema)
+    return reader.load() if source.path is None else reader.load(source.path)
 
 
-def _function(box: Box, sql: str | None, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
+def _function(box: Box, sql: str, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
     def apply(*entering: DataFrame) -> DataFrame:
         if not sql:
             return union_all(*entering)

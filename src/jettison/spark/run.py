@@ -11,24 +11,25 @@ import atexit
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from jettison.batch_report import BatchReport
-from jettison.owner import Owner
-from jettison.pilot import Pilot
+from jettison.core.batch_report import BatchReport
+from jettison.core.plan import DropPlan
+from jettison.runtime.companion import Companion
+from jettison.runtime.owner import Owner
+from jettison.runtime.pilot import Pilot
+from jettison.runtime.status import Status
 from jettison.spark import doubts
 from jettison.spark.channel import Channel
-from jettison.spark.drop_point import DropPoint
-from jettison.spark.explained import dependent_rows
 from jettison.spark.listener import ProgressListener
-from jettison.spark.load_aware import LoadAware
+from jettison.spark.plan_reader import PlanReader
 from jettison.spark.unstarted import launching
-from jettison.status import Status
 
 _LOOK_AGAIN_S = 0.1
 _CLOSING_S = 60.0
@@ -47,9 +48,13 @@ class Run:
     pilot
         Controls the query.
     points
-        Its drop points.
-    functions
-        Functions under load-aware shedding, whose books are closed with the query's.
+        Names of its drop points.
+    report
+        Makes of a progress event what the pilot reads.
+    plan_reader
+        Tells the pilot what the query's plan says of its answers.
+    companions
+        What else drops rows in the query; their books are closed with its own.
     owner
         Holds the checkpoint, and lets go of it at the end.
     channel
@@ -61,18 +66,19 @@ class Run:
         spark: SparkSession,
         checkpoint: str,
         pilot: Pilot,
-        points: tuple[DropPoint, ...],
-        functions: Sequence[LoadAware],
+        points: tuple[str, ...],
+        report: Callable[[StreamingQueryProgress], BatchReport],
+        plan_reader: PlanReader,
+        companions: Sequence[Companion],
         owner: Owner,
         channel: Channel,
     ) -> None:
         self._spark, self._streams = spark, spark.streams
         self._channel = channel
-        self._looked_at: set[str] = set()
         self._checkpoint = checkpoint
         self.pilot = pilot
-        self._points = points
-        self._functions = functions
+        self._points, self._report, self._plan_reader = points, report, plan_reader
+        self._companions = companions
         self._owner = owner
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
@@ -94,7 +100,7 @@ class Run:
             self.close("the query did not start")
             raise
         self._query = query
-        self._listener = ProgressListener(self.pilot, self._points, str(query.runId), on_end=self.close)
+        self._listener = ProgressListener(self.pilot, self._report, str(query.runId), on_end=self.close)
         self._listener.attach(self._streams, query)
         self._close_with(query)
         return query
@@ -111,33 +117,46 @@ class Run:
 
     def status(self, bound_s: float, *, dry_run: bool) -> Status:
         """How the query is doing right now, or did until it ended."""
-        plan, tally = self.pilot.plan, self.pilot.tally
-        settings = {point.name: plan.points.get(point.name) for point in self._points}
-        keep = {name: 1.0 if setting is None else setting.keep_fraction for name, setting in settings.items()}
-        late: dict[str, float] = {}
-        for name, setting in settings.items():
-            share = getattr(setting, "late_keep_fraction", None)
-            if share is not None and share != keep[name]:
-                late[name] = share
+        plan, tally, ended = self.pilot.plan, self.pilot.tally, self.has_ended
+        keep = self._shares(plan)
+        of_late = {name: setting.keep_fraction_of_late for name, setting in plan.points.items() if name in keep}
+        late = {name: share for name, share in of_late.items() if share != keep[name]}
         only_late = late and all(share >= 1.0 for share in keep.values())
         mode = "keeping everything" if plan.keeps_everything else "thinning late rows" if only_late else "shedding"
         return Status(
-            mode="ended" if self.has_ended else "dry run" if dry_run else mode,
+            mode="ended" if ended else "dry run" if dry_run else mode,
             keep_fraction=keep,
             plan_version=plan.version,
-            cause=plan.cause,
+            cause=self.pilot.cause,
             latency_s=tally.last_latency_s,
             latency_bound_s=bound_s,
             batches=tally.batches,
             rows_seen=tally.seen,
             rows_kept=tally.kept,
             faults=dict(self.pilot.faults),
-            functions={function.__name__: function.status() for function in self._functions},
+            companions={companion.name: companion.status() for companion in self._companions},
             late_keep_fraction=late,
             rows_by_point=dict(tally.by_point),
             estimated_batches=tally.estimated,
-            error=self.error,
+            error=self._error() if ended and self.error is None else self.error,
+            running_batch=self._running_batch(plan),
         )
+
+    def _shares(self, plan: DropPlan) -> dict[str, float]:
+        settings = {name: plan.points.get(name) for name in self._points}
+        return {name: 1.0 if setting is None else setting.keep_fraction for name, setting in settings.items()}
+
+    def _running_batch(self, plan: DropPlan) -> str:
+        """What the batch that runs keeps, in words, where that is not what the newest plan says."""
+        running = self.pilot.running_plan
+        if running is None:
+            return "but a batch that was begun before the restart keeps the rows of its first attempt"
+        shares = self._shares(running)
+        if shares == self._shares(plan):
+            return ""
+        kept = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
+        keeps = "all its rows" if running.keeps_everything else f"what the plan before says ({kept})"
+        return f"from the next batch on: the batch that runs keeps {keeps}"
 
     def stop(self) -> None:
         """Stop the query if it runs, and finish its books."""
@@ -170,17 +189,18 @@ class Run:
         if self._query is not None and self._listener is not None:
             with contextlib.suppress(Exception):  # a JVM that is gone tells nothing
                 self._listener.catch_up(self._query)
-        for function in self._functions:  # before the pilot: once its books are closed, all are
+        for companion in self._companions:  # before the pilot: once its books are closed, all are
             try:
-                function.close()
+                companion.close()
             except Exception as error:
-                self.pilot.fault("ledger", f"the books of a function are not closed ({type(error).__name__}: {error})")
+                why = f"{type(error).__name__}: {error}"
+                self.pilot.fault("ledger", f"the books of {companion.name!r} are not closed ({why})")
         self.pilot.close(error=self.error)
         if self._listener is not None:
             with contextlib.suppress(Exception):
                 self._streams.removeListener(self._listener)
         with contextlib.suppress(Exception):  # the session may be gone, and its view with it
-            doubts.unregister(self._spark, self._channel)
+            doubts.ended(self._spark, self._channel, self.pilot.doubts.otherwise_us)
         self._owner.release()
         _by_checkpoint.pop(self._checkpoint, None)
         atexit.unregister(self._at_exit)
@@ -200,18 +220,10 @@ class Run:
         except Exception:  # the JVM may be gone
             return True
 
-    def look_for_dependent_rows(self, report: BatchReport) -> None:
-        """Have answers say so if rows are multiplied between a guard and them; called off the fast path."""
-        query = self._query
-        unknown = [point for point in self._points if point.name not in self._looked_at]
-        if query is None or not report.input_rows or not unknown:
-            return
-        for point in unknown:
-            found = dependent_rows(query, point)
-            if found:
-                self.pilot.rows_are_dependent(point.name, found)
-            if found is not None:
-                self._looked_at.add(point.name)
+    def look_at_plan(self, report: BatchReport) -> None:
+        """Read the query's plan once rows have run through it; called off the fast path."""
+        if self._query is not None and report.input_rows:
+            self._plan_reader.read(self._query)
 
     def _close_if_ended(self) -> None:
         if self.has_ended:

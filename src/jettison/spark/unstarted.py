@@ -51,7 +51,7 @@ class UnstartedWatch(StreamingQueryListener):
         self._plan_metrics.add(plan_metric)
 
     def end(self, spark: SparkSession) -> None:
-        """Watch no more."""
+        """Take the listener off the session: no query is watched any more."""
         if self._plan_metrics:
             spark.streams.removeListener(self)
         self._plan_metrics.clear()

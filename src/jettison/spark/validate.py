@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -11,20 +12,31 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, DoubleType, MapType, TimestampNTZType, TimestampType
 
-from jettison.errors import InvalidInput, InvalidSetting, MissingColumn, did_you_mean, explain
+from jettison.core.storage import Folder
+from jettison.errors import InvalidInput, MissingColumn, did_you_mean, refuse
 
 Found = TypeVar("Found")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def checkpoint(given: object) -> Folder:
+    """The folder of a query's checkpoint, which need not exist yet."""
+    expected, hint = "`checkpoint` must be the path of a folder", "choose one for this query alone, 'checkpoints/rides'"
+    if not isinstance(given, (str, Path)) or not str(given).strip():
+        refuse(expected, repr(given), hint=hint, error=InvalidInput)
+    if (folder := Folder(given)).is_blocked:
+        refuse(expected, f"{str(given)!r}, where a file lies", hint=hint)
+    return folder
 
 
 def new_name(name: str, taken: Collection[str]) -> str:
     """Name of a drop point that does not exist yet."""
     if not _NAME.fullmatch(name):
         expected, hint = "`name` must be letters, digits and underscores", "put an underscore in place of the rest"
-        raise InvalidSetting(explain(expected, repr(name), hint=hint))
+        refuse(expected, repr(name), hint=hint)
     if name in taken:
         expected, hint = "each drop point needs a `name` of its own", "leave it out to have them numbered"
-        raise InvalidSetting(explain(expected, f"{name!r} twice", hint=hint))
+        refuse(expected, f"{name!r} twice", hint=hint)
     return name
 
 
@@ -32,17 +44,17 @@ def streaming(rows: object, *, where: str) -> None:
     """`rows` must be a streaming DataFrame."""
     expected = "`rows` must be a streaming DataFrame"
     if not hasattr(rows, "isStreaming"):
-        raise InvalidInput(explain(expected, repr(rows), where=where, hint="use spark.readStream"))
+        refuse(expected, repr(rows), where=where, hint="use spark.readStream", error=InvalidInput)
     if not rows.isStreaming:
-        raise InvalidInput(explain(expected, "a batch DataFrame", where=where, hint="read it with spark.readStream"))
+        refuse(expected, "a batch DataFrame", where=where, hint="read it with spark.readStream", error=InvalidInput)
 
 
 def no_reserved_column(rows: DataFrame, names: Collection[str], *, where: str) -> None:
     """`rows` must not use a name that the guard needs for itself: such a column would be overwritten and dropped."""
     taken = [column for column in rows.columns if column.lower() in names]  # Spark's names ignore case
     if taken:
-        expected, hint = f"a stream without the column {taken[0]!r}", "rename that column"
-        raise InvalidInput(explain(expected, "one with it", where=where, hint=hint))
+        expected, hint = f"the stream must not have a column {taken[0]!r}", "rename that column"
+        refuse(expected, "one that has it", where=where, hint=hint, error=InvalidInput)
 
 
 def weight(rows: DataFrame, name: str, *, where: str) -> None:
@@ -50,21 +62,51 @@ def weight(rows: DataFrame, name: str, *, where: str) -> None:
     for column in rows.columns:
         if column.lower() == name and not (column == name and isinstance(rows.schema[column].dataType, DoubleType)):
             kind = rows.schema[column].dataType.simpleString()
-            expected = f"no column of the name {name!r} but the weight that an earlier guard gave the rows"
-            raise InvalidInput(explain(expected, f"{column!r} of type {kind}", where=where, hint="rename that column"))
+            expected = f"`{name}` must be the weight that an earlier guard gave the rows"
+            refuse(expected, f"{column!r} of type {kind}", where=where, hint="rename that column", error=InvalidInput)
 
 
-def identity(rows: DataFrame, id: str | Sequence[str], *, where: str) -> tuple[str, ...]:
+def named(
+    rows: DataFrame, given: Sequence[Column | str], prefix: str, argument: str, *, where: str
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Names for columns that are given by name or as expressions, and `rows` with those of the expressions added."""
+    names: list[str] = []
+    for place, column in enumerate(given):
+        if isinstance(column, str):
+            names.append(column)
+            continue
+        if not isinstance(column, Column):
+            expected = f"`{argument}` must be given by names of columns, or columns"
+            refuse(expected, repr(column), where=where, hint="pass 'offset' or F.col('offset')", error=InvalidInput)
+        names.append(f"{prefix}{place}")
+        no_reserved_column(rows, names[-1:], where=where)
+        try:
+            rows = rows.withColumn(names[-1], column)
+        except AnalysisException as error:
+            refuse(
+                f"`{argument}` must be a column over the stream",
+                f"{column!r} ({error})",
+                where=where,
+                hint=_columns_there(rows),
+                cause=error,
+            )
+    return rows, tuple(names)
+
+
+def identity(rows: DataFrame, row_id: str | Sequence[str], *, where: str) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
-    names = tuple(_unquoted(name, rows) for name in ((id,) if isinstance(id, str) else tuple(id or ())))
+    names = tuple(_unquoted(name, rows) for name in ((row_id,) if isinstance(row_id, str) else tuple(row_id or ())))
     if not names:
-        expected, hint = "`id` must name the columns that identify a row", "for Kafka pass id=['partition', 'offset']"
-        raise InvalidSetting(explain(expected, "none", where=where, hint=hint))
+        expected, hint = (
+            "`row_id` must name the columns that identify a row",
+            "for Kafka pass row_id=['partition', 'offset']",
+        )
+        refuse(expected, "none", where=where, hint=hint)
     for name in names:
-        present(rows, name, "id", where=where)
+        present(rows, name, "row_id", where=where)
         if isinstance(rows.schema[name].dataType, MapType):
-            expected, hint = "`id` must name columns that can be hashed", "use one of its values"
-            raise InvalidSetting(explain(expected, f"the map {name!r}", where=where, hint=hint))
+            expected, hint = "`row_id` must name columns that can be hashed", "use one of its values"
+            refuse(expected, f"the map {name!r}", where=where, hint=hint)
     return tuple(quoted(name) for name in names)
 
 
@@ -85,34 +127,39 @@ def timestamp(rows: DataFrame, name: str, *, where: str, argument: str = "arriva
     if not isinstance(kind, (TimestampType, TimestampNTZType)):
         expected, got = f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}"
         hint = "make it one before, by to_timestamp(...) of a text or timestamp_millis(...) of a number"
-        raise InvalidSetting(explain(expected, got, where=where, hint=hint))
+        refuse(expected, got, where=where, hint=hint)
     if "." in name or "`" in name:
         expected, hint = f"`{argument}` must name a column without dots and backticks", "rename the column before"
-        raise InvalidSetting(explain(expected, repr(name), where=where, hint=hint))
+        refuse(expected, repr(name), where=where, hint=hint)
     return name
 
 
 def predicate(rows: DataFrame, protect: Column | str, *, where: str) -> Column:
     """A boolean column over `rows`, from a column or SQL text."""
-    column = F.expr(protect) if isinstance(protect, str) else protect
+    column = as_column(protect)
     try:
         kind = rows.select(column.alias("protect")).schema["protect"].dataType
     except AnalysisException as error:
         expected, hint = "`protect` must be a predicate over the stream's columns", _columns_there(rows)
-        raise InvalidSetting(explain(expected, f"{protect!r} ({error})", where=where, hint=hint)) from error
+        refuse(expected, f"{protect!r} ({error})", where=where, hint=hint, cause=error)
     if not isinstance(kind, BooleanType):
         expected, got = "`protect` must be true or false", f"{protect!r} of type {kind.simpleString()}"
-        raise InvalidSetting(explain(expected, got, where=where, hint="compare it"))
+        refuse(expected, got, where=where, hint="compare it")
     return column
 
 
-def expression(rows: DataFrame, text: str, argument: str, *, where: str) -> DataType:
+def as_column(given: Column | str) -> Column:
+    """The column itself, or what SQL text says."""
+    return F.expr(given) if isinstance(given, str) else given
+
+
+def expression(rows: DataFrame, given: Column | str, argument: str, *, where: str) -> DataType:
     """Type of a column of `rows`, or of SQL text over them."""
     try:
-        return rows.select(F.expr(text).alias("value")).schema["value"].dataType
+        return rows.select(as_column(given).alias("value")).schema["value"].dataType
     except PySparkException as error:
         expected, hint = f"`{argument}` must be a column of the stream or SQL over it", _columns_there(rows)
-        raise InvalidSetting(explain(expected, f"{text!r} ({error})", where=where, hint=hint)) from error
+        refuse(expected, f"{given!r} ({error})", where=where, hint=hint, cause=error)
 
 
 def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
@@ -120,7 +167,7 @@ def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
     if name not in rows.columns:
         expected = f"`{argument}` must name a column of the stream ({', '.join(rows.columns)})"
         hint = did_you_mean(name, rows.columns, otherwise="select the column before the guard")
-        raise MissingColumn(explain(expected, repr(name), where=where, hint=hint))
+        refuse(expected, repr(name), where=where, hint=hint, error=MissingColumn)
 
 
 def _columns_there(rows: DataFrame) -> str:
@@ -132,7 +179,7 @@ def only(known: Mapping[str, Found], name: str | None, argument: str, hint: str)
     if name is None and len(known) == 1:
         return next(iter(known.items()))
     if name is None or name not in known:
-        raise InvalidSetting(explain(f"`{argument}` must be one of {sorted(known)}", repr(name), hint=hint))
+        refuse(f"`{argument}` must be one of {sorted(known)}", repr(name), hint=hint)
     return name, known[name]
 
 

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from jettison.demo.rides import RideBook
-from jettison.network.candidates import drop_model
-from jettison.reproduce.aurora import admission_order, live, planners, sharing, skew, utility_loss
-from jettison.reproduce.aurora.compare import (
+from jettison.lab.demo.rides import RideBook
+from jettison.lab.reproduce.aurora import admission_order, figures, live, planners
+from jettison.lab.reproduce.aurora.compare import (
     RANDOM,
     RANDOM_LP,
     SEMANTIC,
     SEMANTIC_LP,
+    UNIFORM,
+    all_shedders,
     compare,
     excess_percent,
-    shedders,
+    for_each,
 )
-from jettison.reproduce.aurora.loss_ratios import LossRatios
-from jettison.reproduce.aurora.seeds import for_each
-from jettison.reproduce.aurora.statistics import bootstrap, mean
-from jettison.sim.network.generator import random_network
+from jettison.lab.reproduce.aurora.statistics import bootstrap, mean
+from jettison.lab.sim.network.generator import random_network
+from jettison.policies.network.candidates import drop_model
 
+LOSSES, SKEW, SHARING = figures.FIGURES.values()
 ADMISSIONS = ("Input-Random", "Input-Cost-Top", "Input-Uniform", "Input-Cost-Uniform")
 
 
 def made_up(random: float, semantic: float, admission: float) -> dict[str, np.ndarray]:
-    noise = np.random.default_rng(1).normal(0, 0.5, (20, len(utility_loss.GAPS)))
-    grown = noise + 10.0 * np.arange(len(utility_loss.GAPS))
+    noise = np.random.default_rng(1).normal(0, 0.5, (20, 1, len(LOSSES.gaps)))
+    grown = noise + 10.0 * np.arange(len(LOSSES.gaps))
     lost = {RANDOM: random, RANDOM_LP: random, SEMANTIC: semantic, SEMANTIC_LP: semantic}
     return {name: grown + more for name, more in (lost | dict.fromkeys(ADMISSIONS, admission)).items()}
 
 
 def verdicts(by_tuple: dict[str, np.ndarray]) -> dict[str, bool]:
-    return {claim.id: claim.holds for claim in utility_loss.claims(by_tuple, by_tuple, {})}
+    return {claim.id: claim.holds for claim in figures.loss_claims(by_tuple, by_tuple, {})}
 
 
 def test_orderings_hold_where_they_do_and_only_there() -> None:
@@ -69,22 +72,33 @@ def test_the_planner_delivers_what_it_foresees_on_one_network() -> None:
 def test_the_constant_amount_can_fail() -> None:
     losses = made_up(10, 5, 30)
     assert verdicts(losses)["tuple-loss-constant"]
-    losses[RANDOM] = losses[RANDOM] + 5.0 * np.arange(len(utility_loss.GAPS))
+    losses[RANDOM] = losses[RANDOM] + 5.0 * np.arange(len(LOSSES.gaps))
     assert not verdicts(losses)["tuple-loss-constant"]
 
 
 def test_trends_of_ratios_can_fail() -> None:
-    shape = (20, len(skew.GAPS), len(skew.SKEWS))
+    shape = (20, len(SKEW.skews), len(SKEW.gaps))
     semantic = np.full(shape, 10.0)
-    rising = 10.0 * (3.0 - np.arange(shape[1])[:, None] + np.arange(shape[2])[None, :]) * np.ones(shape)
-    assert [claim.holds for claim in skew.claims(LossRatios(rising, semantic, 1), {})] == [True, True]
-    assert [claim.holds for claim in skew.claims(LossRatios(rising[:, ::-1, ::-1], semantic, 1), {})] == [False, False]
+    rising = 10.0 * (3.0 + np.arange(shape[1])[:, None] - np.arange(shape[2])[None, :]) * np.ones(shape)
+    for random, holds in ((rising, True), (rising[:, ::-1, ::-1], False)):
+        found = figures.skew_claims(SKEW, {RANDOM: random, SEMANTIC: semantic}, 1, {})
+        assert [claim.holds for claim in found] == [holds, holds]
 
 
 def test_sharing_can_fail() -> None:
-    losses = np.ones((20, len(sharing.SKEWS), len(sharing.GAPS)))
-    found = sharing.claims(LossRatios(0.9 * losses, losses, 1), {})
+    losses = np.ones((20, len(SHARING.skews), len(SHARING.gaps)))
+    found = figures.sharing_claims(SHARING, {UNIFORM: 0.9 * losses, RANDOM: losses}, 1, {})
     assert not any(claim.holds for claim in found if claim.id == "sharing-wins")
+
+
+def test_a_report_has_a_table_and_a_plot_for_each_figure() -> None:
+    random = np.random.default_rng(3)
+    for figure, names in ((SKEW, (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)), (SHARING, (UNIFORM, RANDOM, RANDOM_LP))):
+        losses = {name: random.uniform(1, 2, (3, len(figure.skews), len(figure.gaps))) for name in names}
+        make = figures.skew_sections if figure is SKEW else partial(figures.sharing_sections, seeds=[1400, 1401])
+        (section,) = make(figure, losses, 1)
+        assert section.text.count("linear program") >= min(len(figure.skews), len(figure.gaps))
+        assert len(section.plot.axes[0].containers) == min(len(figure.skews), len(figure.gaps))
 
 
 def test_the_admission_controls_can_be_in_the_papers_order() -> None:
@@ -116,16 +130,18 @@ def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
     last = admission_order.filters_last(drawn)
     assert sorted(last.boxes) == sorted(drawn.boxes)
     assert [box.kind for box in last.boxes.values()] != [box.kind for box in drawn.boxes.values()]
-    dear, cheap = admission_order.worth_of_dear_inputs(drop_model(last))
-    dear_drawn, cheap_drawn = admission_order.worth_of_dear_inputs(drop_model(drawn))
-    assert dear_drawn < dear < 1.0 < cheap < cheap_drawn
+    costly, cheap = admission_order.delivery_by_cost(drop_model(last))
+    costly_drawn, cheap_drawn = admission_order.delivery_by_cost(drop_model(drawn))
+    assert costly_drawn < costly < 1.0 < cheap < cheap_drawn
 
 
 def test_one_comparison_runs_every_shedder() -> None:
     graph = random_network(1)
-    losses = compare(graph, shedders(graph, 1, random_runs=1), seed=1, mean_gap=5.0)
-    assert set(losses.by_tuple) == {RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP, *ADMISSIONS}
-    assert all(0.0 <= loss <= 100.0 for loss in losses.by_tuple.values())
+    planners = all_shedders(graph, 1)
+    assert set(planners) == {RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP, *ADMISSIONS}
+    losses = compare(graph, planners, seed=1, mean_gap=5.0)
+    assert losses.shape == (2, len(planners))
+    assert np.all((losses >= 0.0) & (losses <= 100.0))
 
 
 def test_the_live_claims_can_fail() -> None:
@@ -139,7 +155,7 @@ def test_the_live_claims_can_fail() -> None:
     assert not live.claims({"road map": dropped, "Input-Uniform": chosen}, {})[0].holds
 
 
-def test_dear_rides_are_counted_as_the_feed_lands_them() -> None:
+def test_alarming_rides_are_counted_as_the_feed_lands_them() -> None:
     book = RideBook(7)
     fares = np.tile(book.fare_cents, 3)[:250_000]
-    assert live._dear_rides(book, 250_000) == int((fares > 3000).sum()) > 0
+    assert live._alarming_rides(book, 250_000) == int((fares > 3000).sum()) > 0

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jettison.reproduce.concept import real_data
-from jettison.reproduce.concept.borrowing import run_borrowing
-from jettison.reproduce.concept.joins import run_joins
-from jettison.reproduce.concept.streams import zipf
+from jettison.lab.reproduce.concept import real_data
+from jettison.lab.reproduce.concept.borrowing import run_borrowing
+from jettison.lab.reproduce.concept.joins import run_joins
+from jettison.lab.reproduce.concept.streams import zipf
 
 
 def test_the_hybrid_join_keeps_its_rows_and_errs_least():

@@ -7,9 +7,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jettison.reproduce.concept.experiments import SHARES, SHIPPED, SHIPPED_LARGE, AtSetting
-from jettison.reproduce.concept.harness import Outcome, Run
-from jettison.reproduce.concept.verdicts import ROUTES, TAXI, ZIPF, _gain_at_least, _setting, _shipped
+from jettison.lab.reproduce.claims import judge
+from jettison.lab.reproduce.concept.harness import Outcome, Run
+from jettison.lab.reproduce.concept.simulated import (
+    RESERVOIRS,
+    ROUTES,
+    SHARES,
+    SHIPPED,
+    SHIPPED_LARGE,
+    TAXI,
+    UNIFORM,
+    ZIPF,
+    AtSetting,
+    gain_at_least,
+    of_policy,
+    of_setting,
+)
 
 
 def run_with(errors: np.ndarray) -> Run:
@@ -17,7 +30,7 @@ def run_with(errors: np.ndarray) -> Run:
 
 
 def test_a_gain_that_never_varies_is_itself():
-    assert _gain_at_least(run_with(np.full(9, 0.6)), run_with(np.full(9, 0.05))) == pytest.approx(12.0)
+    assert gain_at_least(run_with(np.full(9, 0.6)), run_with(np.full(9, 0.05))) == pytest.approx(12.0)
 
 
 def test_a_true_gain_of_nine_is_hardly_ever_taken_for_ten():
@@ -25,28 +38,26 @@ def test_a_true_gain_of_nine_is_hardly_ever_taken_for_ten():
     for seed in range(200):
         random = np.random.default_rng(seed)
         ours = random.gamma(4.0, 0.06 / 4.0, 24)
-        taken += _gain_at_least(run_with(np.full(24, 0.54)), run_with(ours)) >= 10.0
+        taken += gain_at_least(run_with(np.full(24, 0.54)), run_with(ours)) >= 10.0
     assert taken <= 4
 
 
 def results(**errors: tuple[float, int, float]) -> SimpleNamespace:
     """Every method has an error, a number of missing groups out of ten and an error of counts; Uniform's are 0.5, 5, 0.5."""
     of = {
-        "Uniform": (0.5, 5, 0.5),
+        UNIFORM: (0.5, 5, 0.5),
         SHIPPED: (0.1, 0, 0.1),
         SHIPPED_LARGE: (0.1, 0, 0.1),
-        "reservoirs (OASRS)": (0.1, 0, 0.1),
+        RESERVOIRS: (0.1, 0, 0.1),
     }
-    of |= {
-        {"ours": SHIPPED, "large": SHIPPED_LARGE, "best": "reservoirs (OASRS)"}[name]: of for name, of in errors.items()
-    }
+    of |= {{"ours": SHIPPED, "large": SHIPPED_LARGE, "best": RESERVOIRS}[name]: of for name, of in errors.items()}
     runs = {
         (name, share, method): Run(name, method, share, [Outcome(100, 10, error, missing, 10, counts)])
         for name in (TAXI, ZIPF, ROUTES)
         for share in SHARES
         for method, (error, missing, counts) in of.items()
     }
-    return SimpleNamespace(equal_rows=runs, real=[SimpleNamespace(name=ROUTES)])
+    return SimpleNamespace(runs=runs)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +72,7 @@ def results(**errors: tuple[float, int, float]) -> SimpleNamespace:
     ids=["sound", "room", "missing", "counts", "far from the best"],
 )
 def test_each_claim_about_the_policy_fails_where_it_must(errors, broken):
-    claims = _shipped(results(**errors))
+    claims = judge("concept", of_policy(results(**errors)))
     failed = {claim.id for claim in claims if not claim.holds}
     assert failed == {claim.id for claim in claims if broken and claim.id.startswith(broken)}
     assert bool(failed) == bool(broken)
@@ -72,8 +83,9 @@ def test_a_group_that_the_policy_misses_at_the_papers_rows_counts_against_it(mis
     sound = Run("", "", 0.3, [Outcome(100, 30, 0.05, 0, 10, 0.0)] * 2)
     ours = Run("", "", 0.3, [Outcome(100, 30, 0.05, missing, 10, 0.0)] * 2)
     at = AtSetting(sound, sound, sound, sound, ours)
-    claims = _setting(
-        SimpleNamespace(settings={(name, 0.98): at for name in ("taxi-like", "cluster-like", "four classes")})
+    made = SimpleNamespace(
+        settings=dict.fromkeys(("taxi-like", "cluster-like", "four classes"), at),
+        shifts={TAXI: [SimpleNamespace(top_change=0.3)]},
     )
-    judged = [claim for claim in claims if claim.id.startswith("same-rows-missing")]
+    judged = [claim for claim in judge("concept", of_setting(made)) if claim.id.startswith("same-rows-missing")]
     assert [claim.holds for claim in judged] == [missing == 0] * 2

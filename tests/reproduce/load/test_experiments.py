@@ -10,75 +10,68 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import jettison.reproduce.load as load
-from jettison.errors import Unsupported
-from jettison.reproduce.claims import Claim, noted
-from jettison.reproduce.load import corrections, sensitivity
-from jettison.reproduce.load.phases import windows
-from jettison.reproduce.load.sweep import (
-    BASE_LINE,
-    FULL_KNOWLEDGE,
-    LAS,
-    OURS,
-    STRAW_MAN,
-    Measured,
-    Point,
-    Runs,
-    Sweep,
-    run_sweep,
-)
-from jettison.reproduce.load.tweets import tweet_like_stream, tweet_stream
-from jettison.reproduce.report import RunSettings
-from jettison.sim.load.replay import Outcome
-from jettison.sim.load.workload import SEVEN_PHASES, StreamSettings, phased_stream, streams
+import jettison.lab.reproduce.load as load
+from jettison.lab.reproduce.claims import Claim, noted
+from jettison.lab.reproduce.load import figures
+from jettison.lab.reproduce.load.series import windows
+from jettison.lab.reproduce.load.sweep import Figure, Measured, Runs, Sweep, measured
+from jettison.lab.reproduce.load.tweets import tweet_like_stream, tweet_stream
+from jettison.lab.sim.load.algorithms import BASE_LINE, FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN, Outcome
+from jettison.lab.sim.load.workload import SEVEN_PHASES, StreamSettings, phased_stream, streams
 
 SMALL = StreamSettings(rows=1500, distinct=64, cost_levels=16)
 RUNS = Runs(associations=2, orders=1, seed=5)
 
 
-def small(experiment: sensitivity.Experiment) -> sensitivity.Experiment:
-    def points() -> list[Point]:
-        return [
-            dataclasses.replace(
-                point,
-                stream=dataclasses.replace(
-                    SMALL,
-                    skew=point.stream.skew,
-                    under_provisioning=point.stream.under_provisioning,
-                    largest_cost_ms=point.stream.largest_cost_ms,
-                ),
-            )
-            for point in experiment.points()
-        ]
-
-    return dataclasses.replace(experiment, points=points)
+def small(figure: Figure) -> Sweep:
+    points = [
+        dataclasses.replace(
+            point,
+            stream=dataclasses.replace(
+                SMALL,
+                skew=point.stream.skew,
+                under_provisioning=point.stream.under_provisioning,
+                largest_cost_ms=point.stream.largest_cost_ms,
+            ),
+        )
+        for point in figure.points
+    ]
+    return Sweep([one for point in points for one in measured(point, RUNS)], RUNS)
 
 
-@pytest.mark.parametrize("experiment", sensitivity.EXPERIMENTS[:2], ids=lambda one: one.label)
-def test_an_experiment_judges_its_claims_on_every_algorithm(experiment: sensitivity.Experiment) -> None:
-    section, claims, sweep = small(experiment).run(RUNS)
+@pytest.mark.parametrize("figure", [figures.figure4, figures.figure5], ids=lambda one: one.label)
+def test_a_figure_judges_its_claims_on_every_algorithm(figure: Figure) -> None:
+    sweep = small(figure)
+    (section,), claims = figure.judged(sweep)
     assert {one.algorithm for one in sweep.measured} == {LAS, OURS, STRAW_MAN, FULL_KNOWLEDGE, BASE_LINE}
     assert all(np.isfinite(claim.ours) for claim in claims)
     assert len({claim.id for claim in claims}) == len(claims)
     assert section.plot is not None
     # What must hold at any size: the paper's Full Knowledge never passes the bound.
-    assert sweep.worst(FULL_KNOWLEDGE) <= 1.0 + 1e-9
+    assert max(sweep.over_bounds(FULL_KNOWLEDGE)) <= 1.0 + 1e-9
+
+
+def test_what_rows_are_worth_is_measured_where_it_is_asked_for() -> None:
+    (section,), claims = figures.utility.judged(small(figures.utility))
+    assert "utility lost" in section.text
+    assert all(np.isfinite(claim.ours) for claim in claims)
+    assert "utility lost" not in figures.figure6.judged(small(figures.figure6))[0][0].text
 
 
 def test_the_same_seed_gives_the_same_figures_and_another_one_others() -> None:
-    points = small(sensitivity.EXPERIMENTS[0]).points()[:1]
-    first, again, other = (run_sweep(points, dataclasses.replace(RUNS, seed=seed)) for seed in (1, 1, 2))
-    assert first.table("x") == again.table("x") != other.table("x")
+    point = dataclasses.replace(figures.figure4.points[0], stream=SMALL)
+    tables = [Sweep(list(measured(point, dataclasses.replace(RUNS, seed=seed))), RUNS).table("x") for seed in (1, 1, 2)]
+    assert tables[0] == tables[1] != tables[2]
 
 
 def test_a_fall_counts_only_if_it_is_more_than_chance() -> None:
     random = np.random.default_rng(1)
     noise = random.normal(0.3, 0.03, size=(2, 400))
-    assert sensitivity._ratio_at_most(noise[0], noise[1], associations=100) > 1.0
-    assert sensitivity._ratio_at_most(0.9 * noise[0], noise[1], associations=100) < 1.0
+    assert figures.ratio_at_most(noise[0], noise[1], associations=100) > 1.0
+    assert figures.ratio_at_most(0.9 * noise[0], noise[1], associations=100) < 1.0
     # Orders of one association are not runs of their own: four times the same says no more than once.
-    assert sensitivity._ratio_at_most(np.repeat(noise[0][:100], 4), np.repeat(noise[1][:100], 4), 100) == pytest.approx(
-        sensitivity._ratio_at_most(noise[0][:100], noise[1][:100], 100)
+    assert figures.ratio_at_most(np.repeat(noise[0][:100], 4), np.repeat(noise[1][:100], 4), 100) == pytest.approx(
+        figures.ratio_at_most(noise[0][:100], noise[1][:100], 100)
     )
 
 
@@ -140,23 +133,13 @@ def test_a_tweet_like_stream_is_as_the_paper_describes_it() -> None:
     assert len(np.unique(stream.costs_ms)) > 60
 
 
-def test_without_a_compiler_the_run_is_refused_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "HAVE_COMPILER", False)
-    with pytest.raises(Unsupported, match=r"jettison\[reproduce\]"):
-        load.run(RunSettings(quick=True, seed=0, out=tmp_path))
-
-
 @pytest.mark.parametrize(("share", "holds"), [(0.155, True), (0.2, False)])
-def test_a_sketch_that_costs_many_rows_is_not_enough(
-    monkeypatch: pytest.MonkeyPatch, share: float, holds: bool
-) -> None:
-    def measured(points, runs):
-        shares = {OURS: share, corrections.KNOWING: 0.15}
-        names = points[0].algorithms
-        return Sweep([Measured(0.25, name, 6.4, np.ones(1), np.array([shares.get(name, 0.3)])) for name in names])
-
-    monkeypatch.setattr(corrections, "run_sweep", measured)
-    _, claims = corrections.run_corrections(RUNS)
+def test_a_sketch_that_costs_many_rows_is_not_enough(share: float, holds: bool) -> None:
+    shares = {OURS: share, figures.COSTS_KNOWN: 0.15}
+    one = np.ones(1)
+    names = figures.corrections.points[0].algorithms
+    sweep = Sweep([Measured(0.25, name, 6.4, one, shares.get(name, 0.3) * one, np.nan * one) for name in names], RUNS)
+    _, claims = figures.corrections.judged(sweep)
     assert next(claim for claim in claims if claim.id == "ours-sketch-enough").holds == holds
 
 

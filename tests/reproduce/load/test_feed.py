@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jettison.reproduce.load.feed import Feed, busy_wait
+from jettison.lab.reproduce.load.feed import Feed, busy_wait
 
 
 def test_rows_land_once_each_with_the_time_at_which_they_were_due(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import json
 import math
 from pathlib import Path
 
-from jettison.reproduce.window.cases import Outcome, land, make_case
-from jettison.windows.grid import Grid
+from jettison.lab.reproduce.window.cases import Outcome, land, make_case
+from jettison.policies.window.window_grid import Grid
 
 CASES = [make_case(seed) for seed in range(200)]
 
@@ -16,12 +16,11 @@ def test_a_case_follows_from_its_seed() -> None:
     assert [make_case(seed) for seed in range(200)] == CASES
 
 
-def test_cases_cover_nesting_overlap_offsets_groups_late_rows_and_both_deciders() -> None:
+def test_cases_cover_nesting_overlap_offsets_groups_and_late_rows() -> None:
     assert {len(case.levels) for case in CASES} == {1, 2, 3}
     assert {level.overlaps for case in CASES for level in case.levels} == {True, False}
     assert any(level.size % level.slide for case in CASES for level in case.levels)
     assert any(level.offset % 1_000_000 for case in CASES for level in case.levels)
-    assert {case.decide for case in CASES} == {"runs", "coin"}
     assert len({case.groups for case in CASES}) == len({case.delay_ms for case in CASES}) == 3
 
 

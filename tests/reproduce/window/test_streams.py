@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jettison.reproduce.window.streams import side_by_side
+from jettison.lab.reproduce.window.streams import side_by_side
 
 
 def test_queries_side_by_side_run_at_the_same_time_in_folders_of_their_own(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jettison.plan import DropPlan
-from jettison.reproduce.window.cases import MS, START_MS
-from jettison.reproduce.window.subset import ChangingBudget
-from jettison.settings import WindowMarks
-from jettison.stats import Budget, EventTimes, PointStats, Stats
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, EventTimes, PointStats, Stats
+from jettison.lab.reproduce.window.cases import MS, START_MS
+from jettison.lab.reproduce.window.subset import ChangingBudget
+from jettison.policies.window.window_marks import WindowMarks
 
 STEP_US = 30_000_000
 POLICY = ChangingBudget(

@@ -7,13 +7,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jettison.costs.operator import StabilitySettings
-from jettison.costs.sketch import CostSketch
-from jettison.sim.load.algorithms import PaperSettings, base_line, full_knowledge, straw_man
-from jettison.sim.load.workload import Stream, StreamSettings, streams
+from jettison.lab.sim.load import kernels
+from jettison.lab.sim.load.algorithms import BaseLine, Paper, sketch_shape
+from jettison.lab.sim.load.workload import Stream, StreamSettings, streams
 
 SMALL = StreamSettings(rows=4000, distinct=256, cost_levels=32)
-PAPER = PaperSettings()
+PAPER = Paper()
+STRAW_MAN, FULL_KNOWLEDGE = Paper(costs=kernels.CONSTANT), Paper(costs=kernels.EXACT)
 
 
 def stream_of(under_provisioning: float, **change: float) -> Stream:
@@ -33,16 +33,15 @@ def waits_of(stream: Stream, kept: np.ndarray) -> np.ndarray:
 def test_the_defaults_are_the_papers() -> None:
     assert StreamSettings() == StreamSettings(32_768, 4_096, 1.0, 64, 0.1, 6.4, 0.25)
     assert (PAPER.bound_ms, PAPER.epsilon, PAPER.delta) == (6.4, 0.05, 0.1)
-    assert PAPER.stability == StabilitySettings(rows=1024, tolerance=0.05)
+    assert (PAPER.look_every, PAPER.tolerance) == (1024, 0.05)
     assert PAPER.margin is None  # then it is epsilon
-    hashes = CostSketch.with_error(PAPER.epsilon, PAPER.delta).hashes
-    assert (hashes.rows, hashes.columns) == (4, 55)
+    assert sketch_shape(PAPER.epsilon, PAPER.delta) == (4, 55)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.9])
 def test_base_line_drops_its_share_whatever_rows_cost(share: float) -> None:
     stream = stream_of(share)
-    outcome = base_line(share)(stream, 7)
+    outcome = BaseLine(share)(stream, 7)
     # Five standard deviations of a coin: the seed is fixed, so this is no toss.
     assert outcome.drop_share == pytest.approx(share, abs=5 * (share * (1 - share) / len(stream.keys)) ** 0.5)
     assert np.allclose(outcome.waits_ms, waits_of(stream, outcome.kept))
@@ -50,33 +49,33 @@ def test_base_line_drops_its_share_whatever_rows_cost(share: float) -> None:
         dropped, kept = stream.costs_ms[~outcome.kept], stream.costs_ms[outcome.kept]
         spread = 5 * stream.costs_ms.std() * (1 / len(dropped) + 1 / len(kept)) ** 0.5
         assert abs(dropped.mean() - kept.mean()) < spread
-    assert (base_line(share)(stream, 8).kept != outcome.kept).any() == (share > 0)
+    assert (BaseLine(share)(stream, 8).kept != outcome.kept).any() == (share > 0)
 
 
 @pytest.mark.parametrize("under_provisioning", [0.0, 0.25, 0.75])
 def test_full_knowledge_never_passes_the_bound_on_the_mean(under_provisioning: float) -> None:
     stream = stream_of(under_provisioning)
-    outcome = full_knowledge(PAPER)(stream, 7)
+    outcome = FULL_KNOWLEDGE(stream, 7)
     assert np.allclose(outcome.waits_ms, waits_of(stream, outcome.kept))
     kept = outcome.waits_ms[outcome.kept]
     assert (np.cumsum(kept) / np.arange(1, len(kept) + 1)).max() <= PAPER.bound_ms + 1e-9
     assert 0.0 < outcome.drop_share < 1.0
-    assert full_knowledge(PAPER)(stream_of(-1.0), 7).kept.all()
+    assert FULL_KNOWLEDGE(stream_of(-1.0), 7).kept.all()
 
 
 def test_straw_man_is_full_knowledge_where_all_rows_cost_the_same() -> None:
     same = stream_of(0.4, smallest_cost_ms=2.0, largest_cost_ms=2.0)
-    assert (straw_man(PAPER)(same, 7).kept == full_knowledge(PAPER)(same, 7).kept).all()
+    assert (STRAW_MAN(same, 7).kept == FULL_KNOWLEDGE(same, 7).kept).all()
 
 
 def test_straw_man_judges_by_the_mean_and_is_far_over_the_bound_where_costs_differ() -> None:
     stream = stream_of(0.4)
     turned = dataclasses.replace(stream, costs_ms=stream.costs_ms[::-1].copy())  # other costs, the same mean
-    outcome, other = straw_man(PAPER)(stream, 7), straw_man(PAPER)(turned, 7)
+    outcome, other = STRAW_MAN(stream, 7), STRAW_MAN(turned, 7)
     assert (outcome.kept == other.kept).all()
-    assert (full_knowledge(PAPER)(stream, 7).kept != full_knowledge(PAPER)(turned, 7).kept).any()
+    assert (FULL_KNOWLEDGE(stream, 7).kept != FULL_KNOWLEDGE(turned, 7).kept).any()
     assert np.allclose(outcome.waits_ms, waits_of(stream, outcome.kept))
     assert outcome.mean_wait_ms > 2 * PAPER.bound_ms
     # A mean that is given instead: with half of it twice as many rows look as if they fitted.
-    half = straw_man(PAPER, mean_cost_ms=stream.mean_cost_ms / 2)(stream, 7)
+    half = STRAW_MAN._replace(mean_cost_ms=stream.mean_cost_ms / 2)(stream, 7)
     assert half.kept.mean() > 1.5 * outcome.kept.mean()

@@ -3,17 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jettison.core.plan import DropPlan
 from jettison.errors import Unsupported
-from jettison.network import Box, Input, Output, QueryGraph
-from jettison.network.admission import ADMISSIONS, input_loads
-from jettison.network.candidates import drop_model
-from jettison.network.optimum import frontier
-from jettison.network.plans import drop_plan
-from jettison.plan import DropPlan
-from jettison.settings import RandomDrop
-from jettison.sim.network.engine import Engine, EngineSettings, offered, random_arrivals
-from jettison.sim.network.generator import random_network, shared_network, zipf_utility
-from jettison.sim.network.monitor import AdmissionPlanner, LoadMonitor
+from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionPlanner, input_loads
+from jettison.lab.sim.network.engine import Engine, EngineSettings, offered, random_arrivals
+from jettison.lab.sim.network.generator import random_network, shared_network, zipf_utility
+from jettison.lab.sim.network.monitor import LoadMonitor
+from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.optimum import frontier
+from jettison.policies.network.plans import drop_plan
+from jettison.policies.uniform.random_setting import RandomDrop
 
 UNTIL = 4000.0
 
@@ -71,9 +71,7 @@ def test_shedding_holds_the_queue_and_delivers_what_was_planned(semantic: bool) 
     model = drop_model(graph, semantic=semantic)
     planner, gap = frontier(model), 4.0
     capacity, headroom = 0.5 * model.full_load / gap, 0.95
-    monitor = LoadMonitor(
-        planner, capacity=capacity, headroom=headroom, coefficients=input_loads(model), drain=10 * UNTIL
-    )
+    monitor = LoadMonitor(planner, capacity=capacity, headroom=headroom, coefficients=input_loads(model))
     arrivals = random_arrivals(graph, 5, mean_gap=gap, until=UNTIL)
     trace = Engine(graph, EngineSettings(capacity)).run(arrivals, UNTIL, monitor)
     assert trace.queued[-1] < 2 * max(trace.queued[:8])

@@ -1,21 +1,22 @@
-"""How each kind of setting is executed by Spark. One kind per file."""
+"""How each kind of setting is executed by Spark. One mechanism per file, found by the kind of a policy's spec."""
 
-from functools import singledispatch
+from collections.abc import Callable
+from typing import Any
 
-from jettison.policies import ConceptDrop, Policy
-from jettison.policies.join_drop import JoinDrop
-from jettison.policies.network_drop import NetworkDrop
-from jettison.policies.sifter import Sifter
-from jettison.policies.window_drop import WindowDrop
-from jettison.spark.mechanisms.base import Mechanism
-from jettison.spark.mechanisms.group_drop import GroupMechanism
-from jettison.spark.mechanisms.join_drop import JoinMechanism
-from jettison.spark.mechanisms.random_drop import RandomMechanism
-from jettison.spark.mechanisms.range_drop import RangeMechanism, network_mechanism
-from jettison.spark.mechanisms.region_drop import RegionMechanism
-from jettison.spark.mechanisms.window_marks import WindowMechanism
+from jettison.core.spec import Spec
+from jettison.errors import Unsupported, refuse
+from jettison.policies import GroupDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.mechanisms.group_mechanism import GroupMechanism
+from jettison.spark.mechanisms.join_mechanism import JoinMechanism
+from jettison.spark.mechanisms.mechanism import Mechanism
+from jettison.spark.mechanisms.random_mechanism import RandomMechanism
+from jettison.spark.mechanisms.range_mechanism import RangeMechanism
+from jettison.spark.mechanisms.region_mechanism import RegionMechanism
+from jettison.spark.mechanisms.window_mechanism import WindowMechanism
 
 __all__ = [
+    "DropPoint",
     "GroupMechanism",
     "JoinMechanism",
     "Mechanism",
@@ -24,17 +25,27 @@ __all__ = [
     "RegionMechanism",
     "WindowMechanism",
     "mechanism_for",
+    "register",
 ]
 
+_by_kind: dict[str, Callable[[Any], Mechanism]] = {
+    GroupDrop.kind: lambda spec: JoinMechanism(spec) if spec.whole else GroupMechanism(spec),
+    RandomDrop.kind: lambda spec: RandomMechanism(),
+    RangeDrop.kind: lambda spec: RangeMechanism(spec.column),
+    RegionDrop.kind: lambda spec: RegionMechanism(spec.space, spec.sample_every),
+    WindowMarks.kind: WindowMechanism,
+}
 
-@singledispatch
-def mechanism_for(policy: Policy) -> Mechanism:
-    """The mechanism that executes the plans of `policy`. A policy with settings of another kind registers its own."""
-    return RandomMechanism()
+
+def register(kind: str, mechanism: Callable[[Any], Mechanism]) -> None:
+    """Execute settings of a kind by what `mechanism` makes of a policy's spec."""
+    _by_kind[kind] = mechanism
 
 
-mechanism_for.register(ConceptDrop, GroupMechanism)
-mechanism_for.register(JoinDrop, JoinMechanism)
-mechanism_for.register(NetworkDrop, network_mechanism)
-mechanism_for.register(Sifter, lambda policy: RegionMechanism(policy.queries.space, policy.sample_every))
-mechanism_for.register(WindowDrop, WindowMechanism)
+def mechanism_for(spec: Spec) -> Mechanism:
+    """The mechanism that executes settings as `spec` states them; raises `Unsupported` for a kind that nobody registered."""
+    if spec.kind not in _by_kind:
+        hint = "register how it is executed: jettison.spark.mechanisms.register(kind, mechanism)"
+        expected = f"settings of a kind that Spark can execute: {', '.join(sorted(_by_kind))}"
+        refuse(expected, repr(spec.kind), hint=hint, error=Unsupported)
+    return _by_kind[spec.kind](spec)

@@ -1,0 +1,1 @@
+"""When to shed and how much: the controller, which is pure."""

@@ -1,0 +1,403 @@
+"""When to shed and how much: the controller that keeps row latency under its bound, and does no harm.
+
+Pure: it knows neither the clock nor the policy nor the engine. It learns from each finished micro-batch (`step`), and
+while a batch runs it is asked a few times a second what the next one may keep (`forecast`). `docs/controller.md` has the
+states, the formulas and the measured behaviour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from jettison.control.actuation import PlanHistory
+from jettison.control.arrivals import Arrivals
+from jettison.control.budget_figures import BudgetFigures
+from jettison.control.causes import about_the_clock, why_keep_all, why_shed
+from jettison.control.control_settings import ControlSettings
+from jettison.control.load_model import Costs, LoadModel, Running
+from jettison.control.memory import from_plain, to_plain
+from jettison.control.next_batch import NextBatch, Source
+from jettison.control.outlook import HELPS, Ahead, Outlook
+from jettison.control.startup import COLDEST, StartUp
+from jettison.core.stats import Budget, Stats
+from jettison.errors import refuse
+
+__all__ = ["ControlSettings", "Controller"]
+
+_FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of the share before it
+_AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
+_CATCH_UP = 0.9  # load below which a young process catches up with what came while it was slow
+_CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
+_FALLING = 0.3  # how far costs may be from final as long as no batch was in time
+_LONGEST, _LONGEST_S = 4.0, 25.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
+_OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
+_RISING = 1.3  # the same where the last batch already had far more rows than the one before
+_LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time to see whether it is only a slow one
+_LEAD_S, _TICK_S = 0.1, 0.2  # until a plan counts, and until the middle of the time for which it is the newest
+_WAITS_S = 0.2  # without a batch, after which the engine waits for rows or its trigger; less passes between any two
+_STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
+
+
+@dataclass
+class _Memory:
+    """What outlives the process; the controller holds each under the same name."""
+
+    model: LoadModel
+    arrivals: Arrivals
+    plans: PlanHistory
+    budget: Budget
+    shedding: bool
+
+
+class Controller:
+    """Keep every row while the latency bound allows it, else the largest steady share that holds the bound.
+
+    Rows are dropped only if keeping them would break the bound *and* dropping helps. Call `initial` when the query
+    starts, `step` after every micro-batch, `forecast` while one runs, `planned` when a budget has become a plan, and
+    `idle` when nothing arrives. A share always lies between `least_share` and 1.
+
+    Examples
+    --------
+    >>> controller = Controller(ControlSettings(latency_bound_s=3.0))
+    >>> controller.initial().share
+    1.0
+    >>> from jettison.core.stats import PointStats
+    >>> for n, rows in enumerate([200_000, 300_000, 400_000, 500_000, 600_000]):
+    ...     budget = controller.step(Stats(n, 2.0 * n, 0.1 + 4e-6 * rows, {"rides": PointStats(rows, rows)}))
+    >>> budget.share < 1, controller.shedding
+    (True, True)
+    """
+
+    def __init__(self, settings: ControlSettings) -> None:
+        self.settings = settings
+        self.dry_run = False
+        """Whether plans are only made, and every row is kept all the same."""
+        self._model = LoadModel()
+        self._arrivals = Arrivals(settings.row_cap)
+        self._plans = PlanHistory()
+        self._budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
+        self._shedding = False
+        self._start = StartUp()
+        self._last: tuple[float, float] | None = None
+        self._free_s, self._free_since_s = -math.inf, math.inf
+        self._protected = 0.0
+        self._waiting: float | None = None
+        self._ticking = False
+        self._basis: tuple[Outlook, Ahead, float, float] | None = None
+
+    @property
+    def model(self) -> LoadModel:
+        """What batches cost, as learned so far."""
+        return self._model
+
+    @property
+    def shedding(self) -> bool:
+        """Whether rows are being dropped."""
+        return self._shedding
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """Arrival rate as last estimated; `None` before there is an estimate."""
+        return self._arrivals.rows_per_s
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """What is known of arrivals."""
+        return self._arrivals
+
+    def latency_s(self, stats: Stats) -> float | None:
+        """Latency of the row of a batch that waited longest, by the engine's clock; `None` where that was not observed."""
+        if stats.worst_latency_s is None or self._arrivals.incredible:
+            return None
+        # Slow delivery is part of a row's latency; what is beyond it is another clock.
+        return stats.worst_latency_s - (self._arrivals.offset_s - self._outlook(None).delivery_s)
+
+    @property
+    def said_of_arrivals(self) -> str:
+        """What is odd about the arrival column, in words; empty where nothing is."""
+        return about_the_clock(self._arrivals, self.settings.latency_bound_s)
+
+    @property
+    def decision(self) -> BudgetFigures:
+        """The figures behind the last budget."""
+        return (
+            BudgetFigures.unmeasured(self._budget)
+            if self._basis is None
+            else BudgetFigures.of(self._budget, *self._basis)
+        )
+
+    def initial(self) -> Budget:
+        """Budget for the first batch of a process: everything, or after a restart the share that held before.
+
+        The first batch of a query may start on a backlog of any size, but whether its rows are late is not known before
+        its clock is: late rows are thinned only where rows were dropped before the restart.
+        """
+        self._model.expect_warm_up()
+        self._arrivals.begin()
+        self._start, self._last, self._waiting, self._basis = StartUp(), None, None, None
+        self._free_s, self._free_since_s = -math.inf, math.inf
+        keep = self._budget.share
+        late = min(keep, self.settings.late_share) if self._shedding else keep
+        cause = "start: no batch has been measured yet"
+        if late < keep:
+            cause = "start: rows that are already late are thinned until a batch has been measured"
+        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
+        return self._budget
+
+    def planned(self, version: int, from_s: float = 0.0) -> None:
+        """Note that plan `version` carries the last budget from `from_s` on; a known version changes nothing."""
+        self._plans.add(version, from_s, self._budget)
+
+    def idle(self, now_s: float) -> Budget:
+        """Budget while nothing arrives: keep everything."""
+        self._arrivals.idle(now_s)
+        self._shedding = False
+        self._last, self._waiting, self._basis = None, None, None
+        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), "no rows arrive: keep all")
+        return self._budget
+
+    def step(self, stats: Stats) -> Budget:
+        """Learn from a batch that has committed; the budget for the next batch that has not started."""
+        waited_since_s = None if self._last is None else self._arrivals.served_until_s
+        falling = (self._slowness(stats.started_s, stats.committed_s) - 1) / (COLDEST - 1)
+        falling = falling if self._start.over else max(falling, _FALLING)
+        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
+        self._arrivals.observe(stats)
+        self._last = stats.started_s, stats.committed_s
+        self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
+        self._protected = stats.protected_share
+        in_time = waited_since_s is not None and self._model.ready
+        limit_s = self._outlook(self._costs()).limit_s
+        self._start.observe(stats, in_time and stats.committed_s - (waited_since_s or 0.0) <= limit_s)
+        self._decide(stats.committed_s, reported=True)
+        if stats.plan_version is None and stats.seen > 0 and self._shedding:
+            cause = f"{self._budget.cause}; the last batch could not read its plan and kept everything"
+            self._budget = replace(self._budget, cause=cause)
+        return self._budget
+
+    def forecast(self, now_s: float, *, running: bool = True) -> Budget:
+        """Budget for the next batch that has not started, when nothing new was reported since `step`.
+
+        `running` is false while the engine waits for rows or for its trigger.
+        """
+        self._ticking = True
+        self._free_since_s = math.inf if running else min(self._free_since_s, now_s)
+        waits = now_s - self._free_since_s >= _WAITS_S
+        if waits:
+            self._free_s = now_s
+        if self._last is not None and not (waits and self.settings.trigger_interval_s == 0):
+            self._decide(now_s, reported=False)
+        return self._budget
+
+    def to_dict(self) -> dict[str, Any]:
+        """What outlives the process, fit for JSON; `from_dict` restores it."""
+        return to_plain(_Memory(**{each.name: getattr(self, f"_{each.name}") for each in fields(_Memory)}))
+
+    @classmethod
+    def from_dict(cls, settings: ControlSettings, document: Mapping[str, Any]) -> Controller:
+        """Restore what `to_dict` gave, under settings that may have changed meanwhile; go on with `initial`."""
+        controller = cls(settings)
+        try:
+            memory = from_plain(document, _Memory)
+        except ValueError as error:
+            hint = "start with a new Controller; it learns the load again within a few batches"
+            refuse("state of a controller", f"{error!r}", hint=hint, cause=error)
+        for each in fields(memory):
+            setattr(controller, f"_{each.name}", getattr(memory, each.name))
+        controller._arrivals.given_cap = settings.row_cap
+        share = max(memory.budget.share, settings.least_share)
+        controller._budget = replace(memory.budget, share=share, late_share=min(memory.budget.late_share, share))
+        return controller
+
+    def _costs(self) -> Costs | None:
+        """What batches cost: measured, or before that as the hint says."""
+        if self._model.ready:
+            return self._model.costs
+        hint = self.settings.capacity_rows_per_s
+        return None if hint is None else Costs(0.0, 0.1 / hint, 0.9 / hint)
+
+    def _outlook(self, costs: Costs | None, rate: float | None = None) -> Outlook:
+        rate = (self._arrivals.rows_per_s or 0.0) if rate is None else rate
+        cap, offset_s = self._arrivals.cap_for_next(), self._arrivals.offset_s
+        least = max(self.settings.least_share, self._protected)
+        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise, least)
+
+    def _decide(self, now_s: float, *, reported: bool) -> None:
+        costs, rate = self._costs(), self._arrivals.rows_per_s
+        if costs is None or rate is None:
+            self._decide_by_time(now_s)
+            return
+        coming = self._look_ahead(now_s, costs, rate)
+        ahead = coming.ahead
+        outlook = self._outlook(costs, coming.rate)
+        # In doubt what rows cost, how many come and what dropping saves, they are kept: the next batches will tell.
+        doubt, helps = outlook, True
+        if self._model.ready and (self._start.over or coming.rate == coming.rate_in_doubt):
+            doubt = self._outlook(
+                self._model.costs_in_doubt(coming.in_doubt.rows, coming.running), coming.rate_in_doubt
+            )
+            rows = max(coming.in_doubt.rows, doubt.usual_rows)
+            helps = self._model.saving_in_doubt(rows, outlook.least_share) >= HELPS
+        shed = helps and outlook.must_shed(ahead) and doubt.must_shed(coming.in_doubt)
+        if shed and not self._start.over and self._catches_up(outlook, coming.lasts_s, now_s):
+            # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
+            self._shedding = False
+            self._catch_up(outlook, ahead)
+        elif shed or (self._shedding and not (reported and (outlook.may_leave or not helps))):
+            self._shedding = True
+            self._shed(outlook, ahead)
+        else:
+            self._shedding = False
+            self._keep_all(outlook, ahead)
+        self._basis = outlook, coming.expected, coming.waiting, coming.lag_s
+
+    def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> NextBatch:
+        assert self._last is not None
+        interval_s = self.settings.trigger_interval_s
+        start_s = self._starts_at(now_s)
+        served_s = self._arrivals.served_until_s
+        if interval_s == 0 and self._free_s >= start_s:
+            served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
+        late_after_s = self.settings.latency_bound_s if self._arrivals.observed else math.inf
+        source = Source(served_s, self._last[0], self._waiting, self._arrivals.cap_for_next(), late_after_s)
+        known = rate
+        waiting = source.rows(now_s, rate)
+        ahead, source = source.taken_at(start_s, rate)
+        if now_s < start_s:
+            return NextBatch(ahead, rate, ahead, known, ahead.wait_s, ahead, waiting, start_s - now_s)
+        budget = self._in_force(start_s)
+        expected_s = ahead.duration_s(costs, budget.share, budget.late_share)
+        elapsed_s = now_s - start_s
+        lasts_s = ends_s = soonest_s = max(expected_s, 1.05 * elapsed_s)
+        if self._ticking:
+            # What is planned now counts only if the batch that runs ends before the next plan is made: plan for that.
+            usual_s = min(expected_s, self._outlook(costs, rate).target_s)
+            ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
+        rising, cheap = self._arrivals.rising, self._model.costs_in_doubt(ahead.rows) if self._model.ready else costs
+        cheap_s = ahead.duration_s(cheap, budget.share, budget.late_share)
+        if elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
+            # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
+            rate *= costs.more_rows(expected_s, elapsed_s if rising else math.sqrt(elapsed_s * expected_s))
+            if elapsed_s > _LAST_CALL * self.settings.latency_bound_s:
+                known = rate
+        elif rising and ends_s < cheap_s:
+            # Should it end sooner than even costs in doubt explain, fewer rows have come.
+            known *= cheap.more_rows(cheap_s, ends_s)
+        following, in_doubt, expected = (
+            source.taken_at(start_s + max(each_s, interval_s), each)[0]
+            for each_s, each in ((ends_s, rate), (soonest_s, known), (lasts_s, rate))
+        )
+        lag_s, waiting = max(lasts_s, interval_s) - elapsed_s, source.rows(now_s, rate)
+        running = Running(ahead.rows, ahead.kept(budget.share, budget.late_share), elapsed_s)
+        return NextBatch(following, rate, in_doubt, known, lasts_s, expected, waiting, lag_s, running)
+
+    def _starts_at(self, now_s: float) -> float:
+        """When the batch after the last one reported has started, or will."""
+        assert self._last is not None
+        started_s, committed_s = self._last
+        interval_s = self.settings.trigger_interval_s
+        if interval_s == 0 or self._free_s <= committed_s:
+            return max(committed_s, started_s + interval_s, self._free_s)
+        return started_s + interval_s * math.ceil((self._free_s - started_s) / interval_s)
+
+    def _catches_up(self, outlook: Outlook, lasts_s: float, now_s: float) -> bool:
+        """Whether the process, once it is warm, keeps up with the load and works off what it was too slow for.
+
+        Less than a second of work must arrive a second, by the last batch, and by the one that runs. A hint of the
+        capacity stands for what is measured as long as that may be far from final.
+        """
+        assert self._last is not None
+        started_s, committed_s = self._last
+        if not self._start.may_catch_up(committed_s):
+            return outlook.sustainable >= 1.0
+        costs, slowness = outlook.costs, self._slowness(started_s, committed_s)
+        if self.settings.capacity_rows_per_s is not None and slowness > 1.0:
+            return outlook.rate <= self.settings.capacity_rows_per_s
+        rows = outlook.rate * lasts_s
+        if costs.predict(rows, rows) / slowness > max(_LONGEST * self.settings.latency_bound_s, _LONGEST_S):
+            return False
+        load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
+        elapsed_s = now_s - self._starts_at(now_s) - costs.fixed_s
+        waited_s = committed_s - self._arrivals.served_until_s
+        running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
+        if self._in_force(committed_s).share >= 1.0 and running > _CATCH_UP_RUNNING:
+            return False
+        return load <= _CATCH_UP
+
+    def _slowness(self, from_s: float, to_s: float) -> float:
+        slowness = self._start.slowness(from_s, to_s, self._model.costs if self._model.ready else None)
+        # Batches that grow because ever more rows come are no sign of a process that is slow for a while.
+        return math.sqrt(slowness) if self._arrivals.rising else slowness
+
+    def _in_force(self, start_s: float) -> Budget:
+        budget = self._plans.at(start_s) or self._budget
+        return replace(budget, share=1.0, late_share=1.0) if self.dry_run else budget
+
+    def _decide_by_time(self, now_s: float) -> None:
+        """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""
+        assert self._last is not None
+        started_s, committed_s = self._last
+        elapsed_s, first_s = now_s - self._starts_at(now_s), committed_s - started_s
+        if elapsed_s <= first_s * self._slowness(committed_s, max(now_s, committed_s)):
+            if not self._shedding:
+                cause = "start: the batches so far do not tell yet how fast rows arrive and what they cost"
+                self._budget = replace(self._budget, cause=cause)
+            return
+        # One "row" a second arrives, and costs what the second batch has shown by now.
+        load = elapsed_s / first_s
+        outlook = self._outlook(Costs(0.0, 0.1 * load, 0.9 * load), 1.0)
+        late = max(1.05 * elapsed_s - self.settings.latency_bound_s, 0.0) if self._arrivals.observed else 0.0
+        ahead = Ahead(1.05 * elapsed_s, 1.05 * elapsed_s - late, late)
+        if outlook.must_shed(ahead):
+            self._shedding = True
+            self._shed(outlook, ahead)
+            cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
+            self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.share:.2f}")
+
+    def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
+        """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""
+        self._keep_all(outlook, ahead, young=True)
+        start_s, bound_s = self._start.started_s, self.settings.latency_bound_s
+        if not self._arrivals.observed or self._arrivals.served_until_s >= start_s - bound_s:
+            return
+        late, behind_s = self.settings.late_share, self._arrivals.served_until_s + ahead.wait_s - start_s
+        # In steps of the bound, so that the age makes few plans; a little too high spares rows.
+        late_after_s = self._late_after_s(bound_s * math.ceil(max(behind_s, 0.0) / bound_s))
+        cause = f"{self._budget.cause}; rows that waited before the start are late already and are thinned"
+        self._budget = Budget(1.0, late, late_after_s, cause)
+
+    def _keep_all(self, outlook: Outlook, ahead: Ahead, *, young: bool = False) -> None:
+        cause = "; ".join(filter(None, (why_keep_all(outlook, ahead, young=young), self.said_of_arrivals)))
+        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), cause)
+
+    def _shed(self, outlook: Outlook, ahead: Ahead) -> None:
+        keep, late = outlook.shares(ahead)
+        if 0 < self._model.batches < _FEW and self._last is not None:
+            keep = max(keep, _CUT * self._in_force(self._last[1]).share)
+        keep = self._steadied(outlook, ahead, keep)
+        late = min(late, keep)
+        present = self._budget.late_share
+        if abs(late - present) <= self.settings.dead_band * present and present <= keep:
+            late = present
+        cause = "; ".join(filter(None, (why_shed(outlook, ahead, keep), self.said_of_arrivals)))
+        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
+
+    def _steadied(self, outlook: Outlook, ahead: Ahead, keep: float) -> float:
+        """The present share where the wanted one is near it and the bound is not at stake."""
+        present = self._budget.share
+        change, dead_band = abs(keep - present) / max(present, 1e-9), self.settings.dead_band
+        if present >= 1.0 or change > dead_band:
+            return keep
+        if change <= dead_band / 2:
+            return present
+        in_time = ahead.wait_s + ahead.duration_s(outlook.costs, present, present) <= _AT_STAKE * outlook.limit_s
+        return present if in_time or keep >= present else keep
+
+    def _late_after_s(self, more_s: float) -> float:
+        """Age from which rows are late by their stamps; small changes are not worth a plan."""
+        wanted_s = max(self.settings.latency_bound_s + self._arrivals.offset_s + more_s, 1e-3)
+        present_s = self._budget.late_after_s
+        return present_s if abs(wanted_s - present_s) <= _STEADY * self.settings.latency_bound_s else wanted_s

@@ -1,0 +1,1 @@
+"""The laboratory: reproductions, simulators, benchmarks and the demo. Nothing of the product needs it."""

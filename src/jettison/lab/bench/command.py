@@ -1,0 +1,64 @@
+"""`jettison bench`: all benchmarks, or one by name."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from jettison import extras, java
+from jettison.errors import did_you_mean, refuse
+from jettison.lab.bench.result import Result, save, show
+from jettison.lab.experiments import BENCHMARKS, Kind
+
+
+def run_bench(
+    console: Console,
+    *,
+    name: str | None = None,
+    repetitions: int = 5,
+    json_path: Path | None = None,
+    only: str | None = None,
+) -> list[Result]:
+    """Run one benchmark or all of them, print the results and save them."""
+    if name is not None and name not in BENCHMARKS:
+        hint = did_you_mean(name, BENCHMARKS, otherwise="leave the name out to run all of them")
+        refuse(f"the benchmark must be one of {', '.join(BENCHMARKS)}", repr(name), hint=hint)
+    if repetitions < 1:
+        hint = "5 alternating runs of each side tell a difference from noise"
+        refuse("--repetitions must be at least 1", str(repetitions), hint=hint)
+    if only is not None and (name is None or not BENCHMARKS[name].kind.has_cases):
+        with_cases = [one.name for one in BENCHMARKS.values() if one.kind.has_cases]
+        hint = f"name one of these benchmarks: {', '.join(with_cases)}"
+        refuse("--only needs a benchmark of several cases", repr(name) if name else "no benchmark", hint=hint)
+    chosen = [one for one in BENCHMARKS.values() if name in (None, one.name)]
+    if any(one.kind.needs_spark for one in chosen):
+        extras.require("pyspark", where="`jettison bench`" if name is None else f"`jettison bench {name}`")
+        java.require_java()
+    results: list[Result] = []
+
+    def add(found: list[Result]) -> None:
+        results.extend(found)
+        if json_path is not None:
+            save(results, json_path)  # what is measured is not lost should the next one fail
+
+    if on_spark := [one for one in chosen if one.kind is Kind.ON_SPARK]:
+        from jettison.spark.session import local_session  # only here: the pure ones run without pyspark
+
+        with local_session("jettison bench") as spark:
+            for one in on_spark:
+                console.print(f"{one.name} ...", highlight=False)
+                with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
+                    add(one.load()(spark, Path(scratch), repetitions))
+    for one in chosen:
+        if one.kind is not Kind.ON_SPARK:
+            console.print(f"{one.name} ...", highlight=False)
+            for found in one.load()(console, only) if one.kind.has_cases else [one.load()()]:
+                add(found)
+    if results:
+        show(results, console)
+    if json_path is not None:
+        save(results, json_path)
+        console.print(f"Results: {json_path}.", highlight=False)
+    return results

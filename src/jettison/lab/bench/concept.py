@@ -1,0 +1,188 @@
+"""What group drops save on Spark: a grouped mean with parsing and an exact grouped median, at 3 % of the rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import jettison as jt
+from jettison.lab.bench.result import Result
+from jettison.lab.bench.streams import KeepShare, task_cpu_s, to_end
+from jettison.lab.reproduce.concept.live import at_share
+from jettison.policies.base import Policy
+
+_SCHEMA = "offset BIGINT, time TIMESTAMP, key BINARY, value STRING"
+_RIDE = "ride_id STRING, route STRING, distance_km DOUBLE, tip DOUBLE, payment STRING, passengers INT, fare DOUBLE"
+ROUTE = """substring_index(substring_index(value, '","distance_km"', 1), '"', -1)"""
+"""Reads the group out of a row by two searches for bytes, from the end of the row that is nearer to it."""
+KEEP = 0.03
+WINDOW = "10 minutes"
+ROWS_PER_BATCH = 800_000
+BATCHES = 5
+GROUPS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a query took after its first batch, which compiles: task CPU, time of each batch, rows kept, state's bytes."""
+
+    cpu_s: float
+    batch_s: list[float]
+    kept_share: float
+    state_bytes: int
+
+
+def grouped_mean(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Rows and mean fare by route and window: weighted, without bounds, where rows were dropped."""
+    weighted = F.try_divide(F.sum(F.expr("jt_weight * fare")), F.sum("jt_weight"))
+    query = Query(spark, lambda kind: F.avg("fare") if kind == "plain" else weighted)
+    return _judged("grouped mean", query.measured(folder, repetitions), 2.25)
+
+
+def grouped_median(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Rows and exact median fare; within a pane the rows of a group have nearly one weight."""
+    query = Query(spark, lambda kind: F.percentile("fare", 0.5))
+    return _judged("exact grouped median", query.measured(folder, repetitions), 3.0)
+
+
+def land(spark: SparkSession, folder: Path, *, rows_per_batch: int, batches: int) -> None:
+    """Records in the shape of Kafka's, their value a ride as JSON; routes by Zipf's law, one file a batch."""
+    rows = rows_per_batch * batches
+    uniform = (F.pmod(F.xxhash64("id", F.lit(1)), F.lit(1_000_000)) + 0.5) / 1e6
+    route = F.floor(F.exp(uniform * F.log(F.lit(float(GROUPS + 1)))) - 1).cast("int")  # about 1 / rank
+
+    def number(seed: int, most: int) -> Column:
+        return F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(most)) / 100
+
+    ride = F.format_string(
+        '{"ride_id":"%016x","route":"r%05d","distance_km":%.2f,"tip":%.2f,"payment":"card","passengers":%d,"fare":%.2f}',
+        F.xxhash64("id", F.lit(5)),
+        route,
+        number(2, 2000),
+        number(3, 900),
+        F.pmod("id", F.lit(4)),
+        number(4, 6000) + route % 10,
+    )
+    record = {
+        "offset": F.col("id"),
+        # A window holds several batches, so that groups are known before it ends.
+        "time": F.timestamp_micros(F.col("id") * (600 * 1_000_000 // (3 * rows_per_batch))),
+        "key": F.format_string("r%05d", route).cast("binary"),
+        "value": ride,
+    }
+    columns = [column.alias(name) for name, column in record.items()]
+    spark.range(0, rows, 1, batches).select(*columns).write.parquet(str(folder))
+    for place, path in enumerate(sorted(folder.glob("part-*"))):
+        os.utime(path, (1e9 + place, 1e9 + place))  # files are taken in the order of their age
+
+
+@dataclass(frozen=True)
+class Query:
+    """An aggregate by route and window over parsed rides, plain and under each way to shed."""
+
+    spark: SparkSession
+    fare: Callable[[str], Column]
+
+    def measured(self, folder: Path, repetitions: int) -> dict[str, list[Run]]:
+        """All kinds in turn, the order reversed every other time, after one of each on fewer rows."""
+        kinds: dict[str, tuple[str, Callable[[], Policy] | None]] = {
+            "plain": ("plain", None),
+            "uniform": ("dropped", lambda: KeepShare(KEEP)),
+            "by group": ("dropped", lambda: _by_group(ROUTE)),
+            "by group, from the record's key": ("dropped", lambda: _by_group("key")),
+            "by group, counted": ("emptied", lambda: _by_group("route", exact_counts=True)),
+        }
+        land(self.spark, folder / "in", rows_per_batch=ROWS_PER_BATCH, batches=BATCHES)
+        land(self.spark, folder / "warm-up", rows_per_batch=ROWS_PER_BATCH // 4, batches=2)
+        runs: dict[str, list[Run]] = {name: [] for name in kinds}
+        for name in kinds:
+            self._run(folder / "warm-up", folder / "checkpoint", *kinds[name])
+        for repetition in range(repetitions):
+            for name in list(kinds)[:: -1 if repetition % 2 else 1]:
+                runs[name].append(self._run(folder / "in", folder / "checkpoint", *kinds[name]))
+        return runs
+
+    def _run(self, rows: Path, checkpoint: Path, kind: str, policy: Callable[[], Policy] | None) -> Run:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        source = self.spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(rows))
+        shedder = None if policy is None else jt.Shedder(latency="1 hour", checkpoint=checkpoint, policy=policy())
+        if shedder is not None:
+            source = source.withColumn("route", F.expr(ROUTE)) if kind == "emptied" else source
+            source = shedder.guard(source, row_id="offset")
+        writer = self._answers(source, kind).writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        query = to_end(writer if shedder else writer.option("checkpointLocation", str(checkpoint)), shedder)()
+        progress = [p for p in query.recentProgress if p.numInputRows]
+        totals = shedder.ledger.totals() if shedder else None
+        return Run(
+            cpu_s=task_cpu_s(self.spark, run_id=str(query.runId), first_batch=1),
+            batch_s=[p.durationMs["triggerExecution"] / 1e3 for p in progress[1:]],
+            kept_share=totals.kept / totals.seen if totals else 1.0,
+            state_bytes=max(p.stateOperators[0].memoryUsedBytes for p in progress),
+        )
+
+    def _answers(self, rows: DataFrame, kind: str) -> DataFrame:
+        carried = ["time"] if kind == "plain" else ["time", "jt_weight"]
+        ride = F.from_json("value", _RIDE)
+        if kind == "emptied":
+            parsed = rows.select(*carried, "route", ride["fare"].alias("fare"))
+        else:
+            parsed = rows.select(*carried, ride.alias("ride")).select(*carried, "ride.*")
+        # The number of rows there were: estimated where dropped rows are gone.
+        count = F.sum("jt_weight") if kind == "dropped" else F.count(F.lit(1))
+        grouped = parsed.withWatermark("time", "1 minute").groupBy(F.window("time", WINDOW), "route")
+        return grouped.agg(self.fare(kind).alias("fare"), count.alias("rows"))
+
+
+def _by_group(group: str, *, exact_counts: bool = False) -> Policy:
+    return at_share(KEEP, group=group, time="time", window=WINDOW, exact_counts=exact_counts)
+
+
+def _judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Result]:
+    """Each kind against plain: task CPU, the slowest batches and state; and by group against at random."""
+    cpu = {kind: [run.cpu_s for run in of_kind] for kind, of_kind in runs.items()}
+    slow = {kind: _high([batch for run in of_kind for batch in run.batch_s]) for kind, of_kind in runs.items()}
+    state = {kind: statistics.median(run.state_bytes for run in of_kind) for kind, of_kind in runs.items()}
+    results = []
+    for kind in list(runs)[1:]:
+        by_group = kind.startswith("by group")
+        cpu_s, bar = statistics.median(cpu[kind]), better if by_group else None
+        faster, sooner, against = _ratio(cpu["plain"], cpu[kind]), slow["plain"] / slow[kind], "plain over shed"
+        figures: list[tuple[str, float, str, float, float, float | None, float | None, str]] = [
+            ("task CPU", cpu_s, "s", statistics.median(cpu["plain"]), faster, None, bar, against),
+            ("95th percentile of batch times", slow[kind], "s", slow["plain"], sooner, None, bar, against),
+        ]
+        if by_group:
+            beside, random = _ratio(cpu[kind], cpu["uniform"]), statistics.median(cpu["uniform"])
+            larger = state[kind] / state["plain"]
+            figures += [
+                ("task CPU against uniform", cpu_s, "s", random, beside, 1.5, None, "by group over uniform"),
+                ("memory of the state", state[kind], "bytes", state["plain"], larger, 1.0, None, "shed over plain"),
+            ]
+        config = {
+            "kept_share": round(statistics.mean(run.kept_share for run in runs[kind]), 4),
+            "rows_per_batch": ROWS_PER_BATCH,
+            "batches": BATCHES,
+            "groups": GROUPS,
+            "repetitions": len(runs[kind]),
+        }
+        results += [
+            Result(f"{name}, {kind}: {what}", value, unit, baseline, ratio, at_most, at_least, config | {"ratio": of})
+            for what, value, unit, baseline, ratio, at_most, at_least, of in figures
+        ]
+    return results
+
+
+def _ratio(ours: list[float], others: list[float]) -> float:
+    """Median of the ratios of runs that stood side by side."""
+    return statistics.median(a / b for a, b in zip(ours, others, strict=True))
+
+
+def _high(values: list[float]) -> float:
+    return statistics.quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]

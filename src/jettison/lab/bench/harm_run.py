@@ -1,0 +1,180 @@
+"""One query from a cold process: cheap rows, costly rows or a sink that takes its time, over a topic or files."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import statistics
+import tempfile
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import jettison as jt
+from jettison.lab.bench.kafka_feed import TopicFeed
+from jettison.lab.bench.kafka_jars import CONNECTOR, jars
+from jettison.lab.demo.experiment import Run, run_query
+from jettison.lab.demo.feed import RideFeed
+from jettison.lab.demo.pipeline import INTERVAL_S, guarded_rides, parsed, plain_fares, raw_rides, shed_fares
+from jettison.lab.demo.schedule import Phase
+from jettison.lab.fresh_process import in_fresh_process
+from jettison.spark.session import local_session
+
+Source = Literal["kafka", "files"]
+Work = Literal["fares", "digest", "function", "slow-sink"]
+
+_SINK_S, _ROW_S = 1.0, 0.001
+_DIGESTS = 600
+"""Some 0.2 ms of work a row, so that ten times the capacity is not more than the feed can bring."""
+_SLACK_S = 240.0
+"""For the JVM to start and the books to close, on a busy machine."""
+_BATCH_S = 2.5
+"""Batches pay a fixed cost each: one that has to hold a bound of 5 or 6 s cannot be longer than about half of it."""
+_WARM_UP_S, _MEASURED_S, _LEAST_BATCHES = 22.0, 24.0, 4
+_FIRST_GUESS: dict[Work, float] = {"fares": 60_000.0, "digest": 8_000.0, "function": 1_500.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one process is to run.
+
+    Parameters
+    ----------
+    name
+        As results call it; the Kafka topic has this name, too.
+    source, work
+        Where the rides come from, and what the query does with them.
+    rows_per_s, duration_s
+        How fast rides arrive, and for how long.
+    bound_s
+        Latency bound of the guard; `None` for the plain query.
+    arrival_behind_s
+        How far the arrival column is behind the clock.
+    wild_one_in
+        One row in so many claims to have arrived in 1970; 0 for none.
+    rows_per_batch
+        About how many rows the source gives to a batch at most; 0 for no such cap.
+    """
+
+    name: str
+    source: Source = "files"
+    work: Work = "fares"
+    rows_per_s: float = 0.0
+    duration_s: float = 45.0
+    bound_s: float | None = 5.0
+    arrival_behind_s: float = 0.0
+    wild_one_in: int = 0
+    rows_per_batch: int = 0
+
+
+def run_cold(case: Case, address: str | None = None) -> Run:
+    """Run a case in a process in which nothing has run before, as when a user starts a query.
+
+    `address` is the Kafka broker, for cases that read from one.
+    """
+    return in_fresh_process(case.duration_s + _SLACK_S, _in_this_process, case, address)
+
+
+def capacity(source: Source, work: Work, load: float, address: str | None = None) -> float:
+    """Rows a second that the plain query processes in a process of its own, warm, beside a feed of `load` times that."""
+    return in_fresh_process(_WARM_UP_S + _MEASURED_S + _SLACK_S, _measure, source, work, load, address)
+
+
+def _measure(source: Source, work: Work, load: float, address: str | None) -> float:
+    """A saturated query, run twice: the second time with what came of the first. The earlier batches warm up."""
+    found = _FIRST_GUESS[work]
+    with _session(source) as spark, tempfile.TemporaryDirectory(prefix="jettison-harm-") as scratch:
+        for name, duration_s in (("warm-up", _WARM_UP_S), ("measured", _MEASURED_S)):
+            case = Case(f"capacity-{work}-{load:g}x-{name}", source, work, load * found, duration_s, bound_s=None)
+            case = replace(case, rows_per_batch=max(round(found * _BATCH_S), 1))
+            batches = _run(spark, case, Path(scratch) / name, address, least_batches=_LEAST_BATCHES).batches
+            later = batches[len(batches) // 2 :]
+            found = statistics.median(batch.rows / (batch.committed_s - batch.started_s) for batch in later)
+    return found
+
+
+def _in_this_process(case: Case, address: str | None) -> Run:
+    with _session(case.source) as spark, tempfile.TemporaryDirectory(prefix="jettison-harm-") as scratch:
+        return _run(spark, case, Path(scratch), address)
+
+
+def _session(source: Source) -> AbstractContextManager[SparkSession]:
+    if source == "kafka":
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {shlex.quote(','.join(map(str, jars(CONNECTOR))))} pyspark-shell"
+    return local_session("jettison harm")
+
+
+def _run(spark: SparkSession, case: Case, folder: Path, address: str | None, *, least_batches: int = 0) -> Run:
+    rows = _raw(spark, case, folder / "in", address)
+    runner: jt.Shedder | Path = folder / "checkpoint"
+    if case.bound_s is not None:
+        runner = jt.Shedder(latency=case.bound_s, checkpoint=folder / "checkpoint")
+        rows = guarded_rides(runner, rows)
+    writer = _writer(case, _answers(case, rows), folder / "out")
+    phases = [Phase(case.duration_s, case.rows_per_s)]
+    feed = (
+        RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
+        if case.source == "files"
+        else TopicFeed(str(address), case.name, phases)
+    )
+    return run_query(case.name, feed, writer, runner, least_batches=least_batches)
+
+
+def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> DataFrame:
+    """The stream as it arrives, with the arrival column that the case wants."""
+    if case.source == "files":
+        files = max(round(case.rows_per_batch / (case.rows_per_s * INTERVAL_S)), 1) if case.rows_per_batch else None
+        rows = raw_rides(spark, folder, files_per_batch=files)
+    else:
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", str(address))
+        reader = reader.option("subscribe", case.name).option("startingOffsets", "earliest")
+        if case.rows_per_batch:
+            reader = reader.option("maxOffsetsPerTrigger", case.rows_per_batch)
+        rows = reader.load().select("partition", "offset", "timestamp", F.col("value").cast("string"))
+    if case.arrival_behind_s:
+        rows = rows.withColumn("timestamp", F.expr(f"timestamp - make_dt_interval(0, 0, 0, {case.arrival_behind_s})"))
+    if case.wild_one_in:
+        wild = (F.col("offset") + 1) % case.wild_one_in == 0
+        rows = rows.withColumn("timestamp", F.when(wild, F.timestamp_seconds(F.lit(0))).otherwise(F.col("timestamp")))
+    return rows
+
+
+def _answers(case: Case, rows: DataFrame) -> DataFrame:
+    """What the query computes."""
+    guarded = case.bound_s is not None
+    if case.work == "fares":
+        return shed_fares(rows) if guarded else plain_fares(rows)
+    rides = parsed(rows, "value", *(["jt_weight"] if guarded else []))
+    mean = jt.avg("fare", window="window") if guarded else F.avg("fare")
+    windows = rides.withColumn("work", _work(case)).withWatermark("time", "1 second")
+    return windows.groupBy(F.window("time", "5 seconds"), "zone").agg(mean.alias("fare"), F.max("work").alias("work"))
+
+
+def _work(case: Case) -> Column:
+    if case.work == "digest":
+        return F.expr(f"aggregate(sequence(1, {_DIGESTS}), value, (digest, i) -> sha2(digest, 256))")
+    return F.udf(_busy, "double")("fare") if case.work == "function" else F.col("fare")
+
+
+def _busy(fare: float) -> float:
+    until = time.perf_counter() + _ROW_S
+    while time.perf_counter() < until:
+        pass
+    return fare
+
+
+def _writer(case: Case, answers: DataFrame, folder: Path) -> DataStreamWriter:
+    if case.work != "slow-sink":
+        return answers.writeStream.format("parquet").option("path", str(folder))
+
+    def write(answers: DataFrame, batch: int) -> None:
+        answers.write.mode("overwrite").parquet(str(folder / str(batch)))
+        time.sleep(_SINK_S)
+
+    return answers.writeStream.outputMode("update").foreachBatch(write)

@@ -1,0 +1,87 @@
+"""Kafka's broker and Spark's connector for it, fetched once by Maven and checked against checksums that are kept here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from jettison.errors import Unsupported, refuse
+
+_CHECKSUMS = Path(__file__).with_name("kafka_jars.sha256")
+_TIMEOUT_S = 600
+_NEEDED = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_POM = (
+    "<project><modelVersion>4.0.0</modelVersion><groupId>jettison</groupId><artifactId>kafka</artifactId>"
+    "<version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Jars that are used together: these artifacts, and all that they need unless `alone`."""
+
+    name: str
+    artifacts: tuple[str, ...]
+    alone: bool = False
+
+
+BROKER = Bundle("broker", ("org.apache.kafka:kafka_2.13:4.2.0",))
+CONNECTOR = Bundle(
+    "connector",
+    (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.0",
+    ),
+    alone=True,  # the rest of what it needs comes with Spark
+)
+
+
+def jars(bundle: Bundle) -> list[Path]:
+    """The jars of a bundle, fetched if they are not in the cache yet; every one is what its checksum says.
+
+    Raises `Unsupported` with the reason where they are not to be had.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jettison" / "kafka" / bundle.name
+    pinned = {folder / name: checksum for name, checksum in pinned_jars(bundle).items()}
+    if not all(jar.is_file() for jar in pinned):
+        _fetch(bundle, folder)
+    for jar, checksum in pinned.items():
+        found = hashlib.sha256(jar.read_bytes()).hexdigest() if jar.is_file() else "no such file"
+        if found != checksum:
+            refuse(f"{jar.name} with the checksum {checksum}", found, hint=f"remove {folder}", error=Unsupported)
+    return list(pinned)
+
+
+def pinned_jars(bundle: Bundle) -> dict[str, str]:
+    """Checksum by name of the jar."""
+    lines = (line.split() for line in _CHECKSUMS.read_text().splitlines())
+    return {Path(path).name: checksum for checksum, path in lines if path.startswith(f"{bundle.name}/")}
+
+
+def _fetch(bundle: Bundle, folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        refuse("Maven, to fetch Kafka", "no mvn on PATH", hint="install maven", error=Unsupported)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        needed = "".join(_NEEDED.format(*artifact.split(":")) for artifact in bundle.artifacts)
+        (Path(scratch) / "pom.xml").write_text(_POM.format(needed))
+        options = ["-DincludeScope=runtime", f"-DexcludeTransitive={str(bundle.alone).lower()}"]
+        command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars", *options]
+        try:
+            done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=_TIMEOUT_S)
+            failed = done.returncode != 0
+            said = (done.stdout + done.stderr).strip().partition("\n")[0] or f"exit status {done.returncode}"
+        except subprocess.TimeoutExpired:
+            failed, said = True, f"nothing within {_TIMEOUT_S} s"
+        if failed:
+            refuse("Kafka's jars from Maven", said, hint="see that mvn can reach a repository", error=Unsupported)
+        shutil.rmtree(folder, ignore_errors=True)
+        (Path(scratch) / "jars").rename(folder)

@@ -1,0 +1,86 @@
+"""A benchmark's result, and whether it meets its bar."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from jettison.lab.bars import Bar
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One measured value beside its baseline.
+
+    Parameters
+    ----------
+    name, value, unit, baseline
+        What was measured, and the same without Jettison or with the alternative; `None` where there is no other side.
+    ratio
+        The figure to judge: value over baseline, paired and then taken at the median, unless `config` says otherwise.
+    at_most, at_least
+        The bar on `ratio`, or on `value` where there is no ratio.
+    config
+        How it was measured.
+    required
+        Whether the command fails where the bar is missed.
+    """
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    ratio: float | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    required: bool = False
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bar is met; `None` where there is no bar."""
+        return self.bar.met_by(self.value if self.ratio is None else self.ratio) if self.bar else None
+
+    @property
+    def bar(self) -> Bar:
+        """What the figure must meet, if anything."""
+        return Bar(self.at_most, self.at_least)
+
+
+def failed(results: Sequence[Result]) -> list[Result]:
+    """Results that miss a bar that must be met."""
+    return [result for result in results if result.required and result.holds is False]
+
+
+def save(results: Sequence[Result], path: Path) -> None:
+    """Write results as a JSON list; a figure that could not be measured is null."""
+    rows = [asdict(result) | {"bar": str(result.bar), "holds": result.holds} for result in results]
+    for row in rows:
+        for figure in ("value", "baseline", "ratio"):
+            if row[figure] is not None and not math.isfinite(row[figure]):
+                row[figure] = None
+    path.write_text(json.dumps(rows, indent=2, allow_nan=False) + "\n")
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """Print results as a table."""
+    table = Table(title="Benchmarks")
+    for column in ("name", "value", "baseline", "ratio", "bar", "holds"):
+        table.add_column(column, justify="left" if column == "name" else "right", overflow="fold")
+    for result in results:
+        table.add_row(
+            result.name,
+            f"{result.value:,.4g} {result.unit}",
+            "" if result.baseline is None else f"{result.baseline:,.4g}",
+            "" if result.ratio is None else f"{result.ratio:.3f}",
+            str(result.bar),
+            {True: "yes", False: "NO", None: ""}[result.holds],
+        )
+    console.print(table)

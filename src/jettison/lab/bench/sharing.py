@@ -1,0 +1,128 @@
+"""What a network saves: twenty outputs behind a shared parse, against twenty queries of their own.
+
+Batches are large enough that both ways spend most of their task CPU on rows and not on starting tasks. Before anything is
+measured, both are run over a small file and must give each output the same rides.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.lab.bench.result import Result
+from jettison.lab.bench.streams import task_cpu_s
+from jettison.lab.demo.landing import land_all
+from jettison.lab.demo.pipeline import parsed, raw_rides
+from jettison.spark.network_query import Network, Sink
+
+_OUTPUTS = 20
+_ROWS_PER_FILE = 120_000
+_BATCHES = 3
+_CHECKED_ROWS = 10_000
+
+Answers = dict[int, tuple[int, int | None]]
+"""By output, how many rides it got and a checksum over all of their fields."""
+
+
+def sharing(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Task CPU of both ways over the same files, micro-batch by micro-batch; all separate queries run at once."""
+    same_answers(spark, folder / "check")
+    land_all(folder / "in", _ROWS_PER_FILE * _BATCHES, rows_per_file=_ROWS_PER_FILE)
+    apart, together = [], []
+    for repetition in range(repetitions + 1):  # the first of each compiles
+        run = folder / f"run{repetition}"
+        apart.append(_cost(spark, partial(_separate, spark, folder / "in", run)))
+        together.append(_cost(spark, partial(_network, spark, folder / "in", run)))
+        shutil.rmtree(run)
+    pairs = list(zip(apart[1:], together[1:], strict=True))
+    return [
+        Result(
+            f"{_OUTPUTS} outputs behind a shared parse: task CPU of separate queries over that of a network",
+            value=statistics.median(network.cpu_s for _, network in pairs),
+            unit="s",
+            baseline=statistics.median(separate.cpu_s for separate, _ in pairs),
+            ratio=statistics.median(separate.cpu_s / network.cpu_s for separate, network in pairs),
+            at_least=3.0,
+            config={
+                "outputs": _OUTPUTS,
+                "rows": _ROWS_PER_FILE * _BATCHES,
+                "batches": _BATCHES,
+                "separate_wall_s": [round(separate.wall_s, 1) for separate, _ in pairs],
+                "network_wall_s": [round(network.wall_s, 1) for _, network in pairs],
+            },
+        )
+    ]
+
+
+def same_answers(spark: SparkSession, folder: Path) -> Answers:
+    """What both ways deliver of one small file; raises `AssertionError` where they differ."""
+    land_all(folder / "in", _CHECKED_ROWS, rows_per_file=_CHECKED_ROWS)
+    apart: Answers = {}
+    together: Answers = {}
+    _separate(spark, folder / "in", folder / "apart", partial(_checksum, apart))
+    _network(spark, folder / "in", folder / "together", partial(_checksum, together))
+    assert len(apart) == _OUTPUTS, apart
+    assert apart == together, (apart, together)
+    return apart
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    cpu_s: float
+    wall_s: float
+
+
+def _condition(output: int) -> str:
+    return f"fare between {output} and {output + 5}"
+
+
+def _discard(output: int) -> Sink:
+    return lambda rows, batch_id: rows.write.format("noop").mode("overwrite").save()
+
+
+def _checksum(answers: Answers, output: int) -> Sink:
+    def sink(rows: DataFrame, batch_id: int) -> None:
+        rides = rows.drop("partition", "offset", "jt_weight")  # the network needs them, the queries do not
+        found = rides.agg(F.count(F.lit(1)), F.bit_xor(F.xxhash64(*rides.columns))).first()
+        assert found is not None
+        answers[output] = (found[0], found[1])
+
+    return sink
+
+
+def _separate(spark: SparkSession, source: Path, run: Path, sink: Callable[[int], Sink] = _discard) -> None:
+    queries = []
+    for output in range(_OUTPUTS):
+        rows = parsed(raw_rides(spark, source, files_per_batch=1)).where(_condition(output))
+        writer = rows.writeStream.foreachBatch(sink(output)).trigger(availableNow=True)
+        queries.append(writer.option("checkpointLocation", str(run / f"separate{output}")).start())
+    for query in queries:
+        query.awaitTermination()
+
+
+def _network(spark: SparkSession, source: Path, run: Path, sink: Callable[[int], Sink] = _discard) -> None:
+    network = Network(value="fare")
+    rides = network.input("rides", raw_rides(spark, source, files_per_batch=1), row_id=["partition", "offset"])
+    parse = network.map("parse", rides, lambda rows: parsed(rows, "partition", "offset", "jt_weight"))
+    for output in range(_OUTPUTS):
+        stream = network.filter(f"box{output}", parse, _condition(output), selectivity=0.2)
+        network.output(f"out{output}", stream, sink(output))
+    query = network.start(latency="1 hour", checkpoint=run / "network", available_now=True)
+    query.awaitTermination()
+    assert network.shedder is not None
+    network.shedder.await_books()  # they lie in a folder that is removed next
+
+
+def _cost(spark: SparkSession, action: Callable[[], None]) -> _Cost:
+    before, started = task_cpu_s(spark), time.perf_counter()
+    action()
+    wall_s = time.perf_counter() - started
+    return _Cost(task_cpu_s(spark) - before, wall_s)

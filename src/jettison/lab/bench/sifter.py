@@ -1,0 +1,238 @@
+"""Sifters on Spark: rows looked up a second, matching of many queries, and completeness over a live stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.core.storage import Folder
+from jettison.lab.bench.query_server import QUERY, matched
+from jettison.lab.bench.result import Result
+from jettison.lab.bench.streams import task_cpu_s, to_end
+from jettison.policies.regions.consolidate import consolidate
+from jettison.policies.regions.queries import RangeQueries
+from jettison.policies.regions.sifter import Sifter
+from jettison.runtime.schedule import Schedule
+from jettison.source.space import Attribute, Floats, Space
+from jettison.spark.channel import Channel
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.guard import guarded
+from jettison.spark.mechanisms import mechanism_for
+
+_Loop = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_SPACE = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
+_QUERIES = 1000
+_LOOKUPS = 40_000_000
+_MATCHED_ROWS = 10_000_000
+_STREAM_ROWS, _STREAM_FILES = 1_200_000, 6
+
+
+def lookup(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Rows a second through a guard of 100 regions, decisions included, against the same rows without a guard.
+
+    By task CPU, so that other work on the machine does not count.
+    """
+    rows, total = _rows(spark, _LOOKUPS), F.sum(F.col("x") + F.col("y"))
+
+    def million_rows_per_s(of: DataFrame) -> float:
+        before = task_cpu_s(spark)
+        of.agg(total).collect()
+        return 2 * _LOOKUPS / (task_cpu_s(spark) - before) / 1e6
+
+    results = []
+    for regions, sample_every in ((16, 0), (100, 0), (100, 100)):
+        policy = Sifter(_queries(), _points(np.arange(2000)), regions=regions, sample_every=sample_every)
+        sifted = _guarded(spark, folder / f"{regions}-{sample_every}", rows, policy, 0.5)
+        rates = [(million_rows_per_s(rows), million_rows_per_s(sifted)) for _ in range(repetitions)]
+        results.append(
+            Result(
+                f"sifter on Spark, {regions} regions, rows made and decided on 2 cores, by task CPU"
+                + (f", one row in {sample_every} reported" if sample_every else ""),
+                value=max(rate for _, rate in rates),
+                unit="million rows/s",
+                baseline=max(rate for rate, _ in rates),
+                at_least=20.0 if regions == 100 and not sample_every else None,
+                config={"rows": _LOOKUPS, "plain_and_sifted": rates},
+            )
+        )
+    return results
+
+
+def matching(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Matching 1,000 queries by the grid join against loops over the queries, in plain Python and over numpy columns."""
+    queries = _queries()
+    native, _ = _fastest(lambda: matched(_rows(spark, _MATCHED_ROWS), queries), repetitions)
+    native_rate = _MATCHED_ROWS / native
+    results = []
+    # Some seconds each, beside which the start of a job is little.
+    for kind, loop, count in (("plain", _plain_loop(queries), 20_000), ("numpy", _numpy_loop(queries), 400_000)):
+        rows = partial(_rows, spark, count)
+        looped = partial(_looped, rows, loop)
+        seconds, pairs = _fastest(looped, repetitions)
+        results.append(
+            Result(
+                f"matching {len(queries)} queries natively, over a {kind} loop in Python",
+                value=native_rate,
+                unit="rows/s",
+                baseline=count / seconds,
+                ratio=native_rate * seconds / count,
+                at_least=10.0 if kind == "plain" else None,
+                config={
+                    "same_pairs": pairs == _fastest(partial(_matched, rows, queries), 1)[1],
+                    "native_rows": _MATCHED_ROWS,
+                    "looped_rows": count,
+                },
+            )
+        )
+    return results
+
+
+def live_completeness(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Completeness of 1,000 queries over a guarded stream, counted, against what the model expects of the same plan."""
+    queries, stream_folder = _queries(), str(folder / "in")
+    rows = _rows(spark, _STREAM_ROWS, _STREAM_FILES)
+    rows.write.parquet(stream_folder)
+    every_row = _points(np.arange(_STREAM_ROWS))
+    wanted = np.bincount(queries.matches(every_row)[0], minlength=len(queries))
+    results = []
+    for keep_fraction in (0.1, 0.2, 0.5):
+        policy = Sifter(queries, every_row[:: _STREAM_ROWS // 2000], regions=16)
+        stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(stream_folder)
+        sifted = _guarded(spark, folder / f"plan{keep_fraction}", stream, policy, keep_fraction)
+        name = f"sifted_{round(100 * keep_fraction)}"
+        pairs = matched(sifted, queries).groupBy(QUERY).count()
+        writer = pairs.writeStream.outputMode("complete").format("memory").queryName(name).trigger(availableNow=True)
+        to_end(writer.option("checkpointLocation", str(folder / f"checkpoint{keep_fraction}")))()
+        got = np.zeros(len(queries))
+        for row in spark.table(name).collect():
+            got[row[QUERY]] = row["count"]
+        expected = _expected(policy, keep_fraction)
+        known = (wanted > 0) & ~np.isnan(expected)
+        measured, model = float((got[known] / wanted[known]).mean()), float(expected[known].mean())
+        results.append(
+            Result(
+                f"completeness over a stream at z = {keep_fraction}, less the model's",
+                value=abs(measured - model),
+                unit="",
+                at_most=0.02,
+                config={"measured": measured, "model": model, "queries": int(known.sum())},
+            )
+        )
+    return results
+
+
+def _rows(spark: SparkSession, count: int, partitions: int = 2) -> DataFrame:
+    return spark.range(0, count, 1, partitions).select("id", *_coordinates(F.col("id")))
+
+
+def _matched(rows: Callable[[], DataFrame], queries: RangeQueries) -> DataFrame:
+    return matched(rows(), queries)
+
+
+def _looped(rows: Callable[[], DataFrame], loop: _Loop) -> DataFrame:
+    return rows().mapInArrow(loop, f"id long, {QUERY} int")
+
+
+def _fastest(make: Callable[[], DataFrame], repetitions: int) -> tuple[float, list[int]]:
+    """The shortest time to find all pairs, and how many there are, with the sums of their parts.
+
+    The query is made each time: of a DataFrame that is collected again, Spark reads what its first run shuffled, and
+    computes nothing.
+    """
+    seconds, pairs = [], []
+    for _ in range(repetitions):
+        totals = make().agg(F.count("*"), F.sum(QUERY), F.sum("id"))
+        started = time.perf_counter()
+        (row,) = totals.collect()
+        seconds.append(time.perf_counter() - started)
+        pairs = list(row)
+    return min(seconds), pairs
+
+
+def _expected(policy: Sifter, keep_fraction: float) -> Floats:
+    made = policy.filter(keep_fraction)
+    codes = policy.queries.space.codes(_points(np.arange(_STREAM_ROWS))[:: _STREAM_ROWS // 2000])
+    counts = np.bincount(made.partition.region_of(codes), minlength=made.partition.regions + 1)[:-1]
+    frequency = counts / len(codes)
+    kept, wanted = (
+        consolidate(policy.queries, made.partition, rows).wanted for rows in (frequency * (1.0 - made.drop), frequency)
+    )
+    complete: Floats = np.divide(kept, wanted, out=np.full(len(wanted), np.nan), where=wanted > 0.0)
+    return complete
+
+
+def _guarded(spark: SparkSession, folder: Path, rows: DataFrame, policy: Sifter, keep_fraction: float) -> DataFrame:
+    """`rows` behind a drop point whose plan keeps a fixed share."""
+    channel = Channel(Folder(folder), lease_s=3600.0)
+    stats = Stats(0, 0.0, 1.0, {"rows": PointStats(1, 1)})
+    plan = policy.plan(stats, Budget(keep_fraction, keep_fraction, 3600.0, "benchmark"))
+    channel.publish(Schedule.of(DropPlan(1, plan.points)))
+    point, mechanism = DropPoint("rows", ("id",), observed=False), mechanism_for(policy.spec)
+    return guarded(rows, point, mechanism, channel.plan_row(spark, {"rows": mechanism}, metric=point.plan_metric))
+
+
+# Rows whose density falls with x, and whose y spreads evenly: additive recurrences, the same in numpy and on Spark.
+_STEP_X, _STEP_Y = 0.7548776662466927, 0.5698402909980532
+
+
+def _coordinates(id: Column) -> list[Column]:
+    spread = id * F.lit(_STEP_X)
+    x = spread - F.floor(spread)
+    other = id * F.lit(_STEP_Y)
+    return [(x * x).alias("x"), (other - F.floor(other)).alias("y")]
+
+
+def _points(ids: np.ndarray) -> Floats:
+    spread, other = ids * _STEP_X, ids * _STEP_Y
+    x = spread - np.floor(spread)
+    return np.column_stack([x * x, other - np.floor(other)])
+
+
+def _queries() -> RangeQueries:
+    """Small boxes, most of them where rows are rare."""
+    random = np.random.default_rng(7)
+    centre = np.column_stack([random.normal(0.7, 0.15, _QUERIES), random.normal(0.4, 0.15, _QUERIES)]).clip(0.02, 0.98)
+    half = random.uniform(0.005, 0.02, (_QUERIES, 2))
+    return RangeQueries.from_boxes(_SPACE, centre - half, centre + half)
+
+
+def _plain_loop(queries: RangeQueries) -> _Loop:
+    boxes = list(zip(queries.low.tolist(), queries.high.tolist(), strict=True))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids, numbers = [], []
+            for row, x, y in zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True):
+                for number, (low, high) in enumerate(boxes):
+                    if low[0] <= x < high[0] and low[1] <= y < high[1]:
+                        ids.append(row)
+                        numbers.append(number)
+            yield pa.record_batch({"id": pa.array(ids, pa.int64()), QUERY: pa.array(numbers, pa.int32())})
+
+    return run
+
+
+def _numpy_loop(queries: RangeQueries) -> _Loop:
+    low, high = queries.low, queries.high
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids, x, y = (batch.column(i).to_numpy() for i in range(3))
+            found = [
+                np.flatnonzero((x >= low[q, 0]) & (x < high[q, 0]) & (y >= low[q, 1]) & (y < high[q, 1]))
+                for q in range(len(low))
+            ]
+            numbers = np.repeat(np.arange(len(low), dtype=np.int32), [len(one) for one in found])
+            yield pa.record_batch({"id": pa.array(ids[np.concatenate(found)]), QUERY: pa.array(numbers)})
+
+    return run

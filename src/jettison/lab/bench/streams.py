@@ -1,0 +1,175 @@
+"""Runs streaming queries over rows that lie on disk, and measures what they cost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import statistics
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import jettison as jt
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, Stats
+from jettison.errors import Unsupported, refuse
+from jettison.policies import UniformDrop
+from jettison.policies.uniform.random_setting import RandomDrop
+
+_BOUND = "1 hour"  # far away: the benchmarks set the share kept themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run of a query took: task CPU, rows a second after the first batches, and median batch time."""
+
+    cpu_s: float
+    rows_per_s: float
+    batch_s: float
+    rows: int
+
+
+class KeepShare(UniformDrop):
+    """A policy for measurements: keeps a set share whatever the controller says."""
+
+    def __init__(self, keep_fraction: float) -> None:
+        super().__init__()
+        self.keep_fraction = keep_fraction
+
+    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
+        points = {name: RandomDrop(self.keep_fraction) for name in stats.points}
+        return DropPlan(0, points, cause=f"told to keep {self.keep_fraction}")
+
+
+Variant = Callable[[Path], Callable[[], StreamingQuery]]
+"""Builds a query with its checkpoint in the given folder and returns how to run it to its end."""
+
+
+def plain(build: Callable[[], DataFrame]) -> Variant:
+    """The query as it is."""
+
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        return to_end(_writer(build()).option("checkpointLocation", str(folder)))
+
+    return variant
+
+
+def guarded(
+    source: Callable[[], DataFrame],
+    query: Callable[[DataFrame], DataFrame],
+    *,
+    row_id: Sequence[str],
+    arrival: str | None = None,
+    keep_fraction: float = 1.0,
+) -> Variant:
+    """The same query with a guard on its source."""
+
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        shedder = jt.Shedder(latency=_BOUND, checkpoint=folder, policy=KeepShare(keep_fraction))
+        return to_end(_writer(query(shedder.guard(source(), row_id=row_id, arrival=arrival))), shedder)
+
+    return variant
+
+
+def to_end(writer: DataStreamWriter, shedder: jt.Shedder | None = None) -> Callable[[], StreamingQuery]:
+    """How to run a query to its end, and its shedder's books with it: they lie in a folder that is removed next."""
+
+    def run() -> StreamingQuery:
+        query = writer.start() if shedder is None else shedder.start(writer)
+        query.awaitTermination()
+        if shedder is not None:
+            shedder.await_books()
+        return query
+
+    return run
+
+
+def alternate(
+    spark: SparkSession, folder: Path, variants: Mapping[str, Variant], repetitions: int, *, skip_batches: int = 1
+) -> dict[str, list[Cost]]:
+    """Run all variants in turn, the order reversed every other time, after one warm-up of each.
+
+    The first `skip_batches` of every run are left out of its times: they compile.
+    """
+    costs: dict[str, list[Cost]] = {name: [] for name in variants}
+    for repetition in range(repetitions + 1):
+        names = list(variants)[:: 1 if repetition % 2 else -1]
+        for name in names:
+            cost = run_once(spark, folder / "run", variants[name], skip_batches)
+            if repetition > 0:
+                costs[name].append(cost)
+    return costs
+
+
+def median_ratio(costs: list[Cost], baseline: list[Cost], measure: Callable[[Cost], float]) -> float:
+    """Median of the ratios of runs that stood side by side."""
+    return statistics.median(measure(a) / measure(b) for a, b in zip(costs, baseline, strict=True))
+
+
+def median(costs: list[Cost], measure: Callable[[Cost], float]) -> float:
+    """Median of a measure over runs."""
+    return statistics.median(map(measure, costs))
+
+
+def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: int = 1) -> Cost:
+    """Run one variant to its end in a fresh folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run = variant(folder)
+    before = task_cpu_s(spark)
+    batches = [p for p in run().recentProgress if p.numInputRows]
+    seconds = [p.durationMs["triggerExecution"] / 1e3 for p in batches]
+    rows = [p.numInputRows for p in batches]
+    return Cost(
+        cpu_s=task_cpu_s(spark) - before,
+        rows_per_s=sum(rows[skip_batches:]) / sum(seconds[skip_batches:]),
+        batch_s=statistics.median(seconds[skip_batches:]),
+        rows=sum(rows),
+    )
+
+
+def _writer(rows: DataFrame) -> DataStreamWriter:
+    return rows.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+
+
+def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -> float:
+    """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled.
+
+    Of one run of a query alone, and of its micro-batches from `first_batch` on, where `run_id` is given.
+    """
+    context = spark.sparkContext
+    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
+    last = -1.0
+    for _ in itertools.count():
+        with urllib.request.urlopen(url, timeout=30) as response:
+            stages = [stage for stage in json.load(response) if _is_of(stage, run_id, first_batch)]
+        if run_id and not stages:
+            refuse(
+                "stages that say which run they belong to",
+                "none",
+                where=f"run {run_id}",
+                hint="ask after its query has run; old stages are forgotten beyond spark.ui.retainedStages",
+                error=Unsupported,
+            )
+        total = float(sum(stage["executorCpuTime"] for stage in stages)) / 1e9
+        if total == last:
+            return total
+        last = total
+        time.sleep(0.2)
+    raise AssertionError("unreachable")
+
+
+def _is_of(stage: Mapping[str, Any], run_id: str, first_batch: int) -> bool:
+    """Whether a stage belongs to the run; streaming queries describe their jobs by run and batch."""
+    if not run_id:
+        return True
+    found = re.search(rf"runId = {re.escape(run_id)}.*batch = (\d+)", stage.get("description") or "", re.DOTALL)
+    return found is not None and int(found[1]) >= first_batch

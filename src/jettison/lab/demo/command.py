@@ -1,0 +1,96 @@
+"""`jettison demo`: an overloaded taxi stream on local Spark, plain and then shed."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from jettison.control.controller import ControlSettings
+from jettison.lab.demo import report, verdict
+from jettison.lab.demo.capacity import measure_capacity
+from jettison.lab.demo.experiment import Run, run_plain, run_shed
+from jettison.lab.demo.live import shown
+from jettison.lab.demo.schedule import Phase
+from jettison.lab.fresh_process import in_fresh_process
+from jettison.spark.session import local_session
+
+LOADS = (0.5, 3.0, 0.5)
+"""Arrival rates of the three phases, in capacities of the machine."""
+_SLACK_S = 240.0
+"""For a JVM to start and the books to close, on a busy machine."""
+
+
+def run_demo(
+    console: Console,
+    *,
+    bound_s: float,
+    seconds: Sequence[float],
+    picture_path: Path,
+    json_path: Path | None = None,
+    cold: bool = False,
+) -> dict[str, Any]:
+    """Measure the capacity, run plain and shed over the same arrivals, and report.
+
+    With `cold` each run has a fresh process, in which nothing has run before, and its first minute is reported too.
+    Returns the document that `--json` writes.
+    """
+    began = time.monotonic()
+    overload = LOADS[verdict.OVERLOAD_PHASE]
+    # A row waits for one batch and is processed in the next, and the controller leaves some of the bound to noise.
+    batch_s = ControlSettings(latency_bound_s=bound_s).headroom * bound_s / 2
+    with tempfile.TemporaryDirectory(prefix="jettison-demo-") as scratch, local_session("jettison demo") as spark:
+        folder = Path(scratch)
+        console.print("Measuring what the plain query can process on this machine ...", highlight=False)
+        capacity = measure_capacity(spark, folder / "capacity", batch_s=batch_s, overload=overload)
+        phases = [Phase(duration, load * capacity) for duration, load in zip(seconds, LOADS, strict=True)]
+        console.print(
+            f"Capacity: {capacity:,.0f} rides/s. They will arrive at {', '.join(f'{x:g}' for x in LOADS)} times that, "
+            f"for {', '.join(f'{x:g}' for x in seconds)} s; the latency bound is {bound_s:g} s.",
+            highlight=False,
+        )
+        run = partial(in_fresh_process, sum(seconds) + _SLACK_S, run_cold) if cold else partial(run_one, spark, console)
+        plain = run(folder / "plain", phases, bound_s, guarded=False)
+        shed = run(folder / "shed", phases, bound_s, guarded=True)
+        document = report.to_document(
+            capacity_rows_per_s=capacity,
+            overload=overload,
+            plain=verdict.latency(plain, phases, bound_s),
+            shed=verdict.latency(shed, phases, bound_s),
+            kept=verdict.kept(shed, phases),
+            answers=verdict.answers(spark, shed, folder / "shed" / "out"),
+        )
+    if cold:
+        document["first_minute"] = {run.name: asdict(verdict.first_minute(run, phases)) for run in (plain, shed)}
+    report.summary(document, console)
+    if json_path is not None:
+        json_path.write_text(json.dumps(document, indent=2) + "\n")
+        console.print(f"Figures: {json_path}.", highlight=False)
+    report.picture((plain, shed), phases, bound_s, picture_path)  # last: should it fail, the figures are there
+    console.print(f"Picture: {picture_path}. It took {time.monotonic() - began:.0f} s.", highlight=False)
+    return document
+
+
+def run_one(
+    spark: SparkSession, console: Console, folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool
+) -> Run:
+    """Run the query, guarded or plain, and show how it goes."""
+    title = "2. The same query, guarded by Jettison" if guarded else "1. Plain Spark"
+    with shown(console, title, bound_s) as watch:
+        if guarded:
+            return run_shed(spark, folder, phases, bound_s, watch)
+        return run_plain(spark, folder, phases, watch)
+
+
+def run_cold(folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool) -> Run:
+    """The same in a session that nothing has used before, for a process of its own."""
+    with local_session("jettison demo, cold") as spark:
+        return run_one(spark, Console(), folder, phases, bound_s, guarded=guarded)

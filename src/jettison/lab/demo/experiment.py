@@ -1,0 +1,248 @@
+"""One run of a query, plain or shed, over rides that arrive on schedule: of the demo's, and of those that benchmarks run."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import jettison as jt
+from jettison.errors import JettisonError, refuse
+from jettison.lab.demo.feed import RideFeed
+from jettison.lab.demo.landing import Landing
+from jettison.lab.demo.pipeline import INTERVAL_S, POINT, guarded_rides, plain_fares, raw_rides, shed_fares
+from jettison.lab.demo.schedule import Phase
+from jettison.spark.listener import report_of
+
+# Often enough to look alive, seldom enough not to take part in the experiment.
+_POLL_S = 0.5
+_PATIENCE_S = 60.0
+_SAMPLES_PER_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch: the rows `first` to `last - 1` of the feed, committed at `committed_s`.
+
+    `kept_fraction` is not a number where the ledger has no exact count of the batch.
+    """
+
+    batch_id: int
+    started_s: float
+    committed_s: float
+    first: int
+    last: int
+    kept_fraction: float
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first
+
+    @property
+    def counted(self) -> bool:
+        """Whether its count is on record."""
+        return not math.isnan(self.kept_fraction)
+
+    def sample(self) -> npt.NDArray[np.int64]:
+        """Evenly spaced rows of the batch."""
+        return np.linspace(self.first, self.last - 1, num=min(_SAMPLES_PER_BATCH, self.rows)).astype(np.int64)
+
+    def latencies(self, landing: Landing) -> npt.NDArray[np.float64]:
+        """Latency of the rows of `sample`; a file that lands late counts as waiting time too."""
+        return self.committed_s - landing.arrival_of(self.sample())
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run did. Times are seconds since the epoch.
+
+    Parameters
+    ----------
+    name, landing
+        What the run is called, and what arrived.
+    started_s, query_started_s, ended_s
+        When rows began to arrive, when the query was started, and when the run was judged.
+    batches
+        Those with rows that ended by then.
+    landed
+        How many rows arrived.
+    feed_late_s
+        The longest that a file landed after it was due: what the overload really was.
+    load_average
+        Of the machine at the end. Far above the number of cores: others were at work too.
+    """
+
+    name: str
+    landing: Landing
+    started_s: float
+    query_started_s: float
+    ended_s: float
+    batches: Sequence[Batch] = ()
+    landed: int = 0
+    feed_late_s: float = 0.0
+    load_average: float = field(default_factory=lambda: os.getloadavg()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the terminal shows while a run goes on."""
+
+    run: str
+    elapsed_s: float
+    total_s: float
+    arrival_rows_per_s: float
+    kept_fraction: float
+    latency_s: float
+    note: str = ""
+
+
+Watch = Callable[[Moment], None]
+
+
+def run_plain(spark: SparkSession, folder: Path, phases: Sequence[Phase], watch: Watch) -> Run:
+    """Run the demo's query as it is."""
+    fares = plain_fares(raw_rides(spark, folder / "in"))
+    return run_query("plain", _feed(folder, phases), _to_parquet(fares, folder), folder / "checkpoint", watch=watch)
+
+
+def run_shed(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s: float, watch: Watch) -> Run:
+    """Run the same query guarded, with a latency bound."""
+    shedder = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
+    fares = shed_fares(guarded_rides(shedder, raw_rides(spark, folder / "in")))
+    return run_query("shed", _feed(folder, phases), _to_parquet(fares, folder), shedder, watch=watch)
+
+
+def _feed(folder: Path, phases: Sequence[Phase]) -> RideFeed:
+    return RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
+
+
+def _to_parquet(fares: DataFrame, folder: Path) -> DataStreamWriter:
+    return fares.writeStream.format("parquet").option("path", str(folder / "out"))
+
+
+def run_query(
+    name: str,
+    feed: RideFeed,
+    writer: DataStreamWriter,
+    runner: jt.Shedder | Path,
+    *,
+    watch: Watch | None = None,
+    least_batches: int = 0,
+) -> Run:
+    """Run a query for as long as its rides arrive, which begins before it does.
+
+    Parameters
+    ----------
+    name, feed, writer
+        What the run is called, what arrives, and the query.
+    runner
+        The query's shedder, whose guard is called `POINT`, or the checkpoint of a plain query.
+    watch
+        Told every now and then where the run stands.
+    least_batches
+        The query goes on until so many have ended, even where no more rides arrive.
+    """
+    shedder = runner if isinstance(runner, jt.Shedder) else None
+    with feed:
+        query_started_s = time.time()
+        query = shedder.start(writer) if shedder else writer.option("checkpointLocation", str(runner)).start()
+        try:
+            meter = _Meter(name, feed, query)
+            end_s = feed.started_s + feed.schedule.duration_s
+            while (now_s := time.time()) < end_s and query.isActive:
+                time.sleep(min(_POLL_S, end_s - now_s))
+                if watch is not None:
+                    watch(meter.moment(shedder))
+            ended_s = time.time()
+            while len(_with_rows(query)) < least_batches and query.isActive and time.time() < ended_s + _PATIENCE_S:
+                time.sleep(_POLL_S)
+            progress = _with_rows(query)
+        finally:
+            query.stop()
+    if error := query.exception():
+        raise error
+    if len(progress) < least_batches:
+        hint = "this machine is too busy to measure anything now"
+        refuse(f"{least_batches} batches", str(len(progress)), hint=hint, error=JettisonError)
+    if shedder is not None:
+        shedder.await_books()
+    report = feed.wait()
+    batches = _batches(progress, None if shedder is None else shedder.ledger)
+    return Run(name, feed.landing, feed.started_s, query_started_s, ended_s, batches, report.rows, report.worst_late_s)
+
+
+def _with_rows(query: StreamingQuery) -> list[StreamingQueryProgress]:
+    return [event for event in query.recentProgress if event.numInputRows]
+
+
+class _Meter:
+    """Reads off a running query what the terminal shows, without asking it for more than its last batch."""
+
+    def __init__(self, name: str, feed: RideFeed, query: StreamingQuery) -> None:
+        self._name, self._feed, self._query = name, feed, query
+        self._last_batch, self._taken = -1, 0
+
+    def moment(self, shedder: jt.Shedder | None) -> Moment:
+        """Where the run stands now."""
+        self._count()
+        now_s = time.time()
+        elapsed_s = now_s - self._feed.started_s
+        waiting = self._taken < self._feed.schedule.rows
+        oldest_s = float(self._feed.landing.arrival_of([self._taken])[0]) if waiting else now_s
+        status = None if shedder is None else shedder.status()
+        return Moment(
+            run=self._name,
+            elapsed_s=elapsed_s,
+            total_s=self._feed.schedule.duration_s,
+            arrival_rows_per_s=_rate_at(self._feed.phases, elapsed_s),
+            kept_fraction=1.0 if status is None else status.keep_fraction[POINT],
+            # The oldest row without an answer: what a person at the dashboard waits for right now.
+            latency_s=max(now_s - oldest_s, 0.0),
+            note="" if status is None else status.cause,
+        )
+
+    def _count(self) -> None:
+        last = self._query.lastProgress
+        if last is None or last.batchId == self._last_batch:
+            return
+        if last.batchId == self._last_batch + 1:
+            self._taken += last.numInputRows
+        else:  # some batches were shorter than the time between two looks
+            self._taken = sum(progress.numInputRows for progress in self._query.recentProgress)
+        self._last_batch = last.batchId
+
+
+def _rate_at(phases: Sequence[Phase], elapsed_s: float) -> float:
+    for phase in phases:
+        if elapsed_s < phase.duration_s:
+            return phase.rows_per_s
+        elapsed_s -= phase.duration_s
+    return 0.0
+
+
+def _batches(progress: Sequence[StreamingQueryProgress], ledger: jt.Ledger | None) -> list[Batch]:
+    """Batches in their order, each with what the ledger counted; a plain query has none and keeps everything.
+
+    Rows are taken in the order of their arrival: from a topic of several partitions to within a file of the schedule.
+    """
+    points = {record["batch_id"]: record["points"][POINT] for record in ledger.records("batch")} if ledger else {}
+    kept = {batch_id: point["kept"] / max(point["seen"], 1) for batch_id, point in points.items() if point["exact"]}
+    batches: list[Batch] = []
+    taken = 0
+    for event in progress:
+        report = report_of(event, (), {})
+        share = 1.0 if ledger is None else kept.get(event.batchId, math.nan)
+        end_s = report.started_s + report.duration_s
+        batches.append(Batch(event.batchId, report.started_s, end_s, taken, taken + event.numInputRows, share))
+        taken += event.numInputRows
+    return batches

@@ -1,0 +1,89 @@
+"""`jettison reproduce PAPER`: run one paper's experiments and judge its claims."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from jettison import extras, java
+from jettison.errors import did_you_mean, refuse
+from jettison.lab.experiments import PAPERS, Experiment, Kind
+from jettison.lab.reproduce.claims import Claim, noted
+from jettison.lab.reproduce.report import Judged, Report, RunSettings, Section, claims_table
+
+
+def run_reproduce(
+    console: Console, paper: str, *, quick: bool, seed: int, out: Path | None = None, only: Sequence[str] = ()
+) -> Report:
+    """Run a paper's experiments, or those in `only`, print its claims, and write the report to `out`.
+
+    The report is saved after each experiment, so that a run cut short leaves what it found.
+    """
+    chosen = _chosen(paper, only)
+    on_spark = any(part.kind.needs_spark for part in chosen)
+    packages = [*(["pyspark"] if on_spark else []), *PAPERS[paper].packages]
+    extras.require(*packages, where=f"`jettison reproduce {paper}`")
+    if on_spark:
+        java.require_java()  # now, and not after an hour of simulation
+    out = Path(f"reproduce-{paper}") if out is None else out
+    out.mkdir(parents=True, exist_ok=True)
+    settings = RunSettings(quick, seed, out, say=lambda line: console.print(line, highlight=False))
+    moved = getattr(importlib.import_module(PAPERS[paper].package), "MOVED", {})
+    words = ["jettison reproduce", paper, *(f"--only {name}" for name in only), *(["--quick"] if quick else [])]
+    sections: list[Section] = []
+    claims: list[Claim] = []
+    report = Report(paper, PAPERS[paper].title, f"{' '.join(words)} --seed {seed}", sections, claims)
+    with ExitStack() as sessions:
+        run = _Runner(settings, sessions)
+        for part in chosen:
+            settings.say(f"{part.name} ...")
+            started = time.monotonic()
+            more, judged = run(part)
+            sections += more
+            claims += noted(judged, moved)
+            report.save(out)
+            held = sum(claim.holds for claim in judged)
+            settings.say(f"{part.name}: {held} of {len(judged)} claims hold, {time.monotonic() - started:.0f} s")
+    console.print(Markdown(claims_table(report.claims)))
+    held = sum(claim.holds for claim in report.claims)
+    console.print(f"{held} of {len(report.claims)} claims hold. Report: {out / 'REPORT.md'}.", highlight=False)
+    return report
+
+
+def _chosen(paper: str, only: Sequence[str]) -> list[Experiment]:
+    if paper not in PAPERS:
+        hint = did_you_mean(paper, PAPERS, otherwise="`jettison reproduce --help` shows the call")
+        refuse(f"PAPER must be one of {', '.join(PAPERS)}", repr(paper), hint=hint)
+    parts = PAPERS[paper].parts
+    if unknown := [name for name in only if name not in parts]:
+        hint = did_you_mean(unknown[0], parts, otherwise="leave --only out to run all of them")
+        refuse(f"--only must be one of {', '.join(parts)}", repr(unknown[0]), hint=hint)
+    return [part for part in parts.values() if not only or part.name in only]
+
+
+class _Runner:
+    """Runs parts; those on Spark share one session, which starts with the first of them."""
+
+    def __init__(self, settings: RunSettings, sessions: ExitStack) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        self._spark: object = None
+
+    def __call__(self, part: Experiment) -> Judged:
+        if part.kind is not Kind.ON_SPARK:
+            sections, claims = part.load()(self._settings)
+            return sections, claims
+        if self._spark is None:
+            from jettison.spark.session import local_session  # only here: other parts run without pyspark
+
+            self._spark = self._sessions.enter_context(local_session("jettison reproduce"))
+        with tempfile.TemporaryDirectory(prefix="jettison-reproduce-") as scratch:
+            sections, claims = part.load()(self._spark, Path(scratch), self._settings)
+        return sections, claims

@@ -1,0 +1,1 @@
+"""Concept-driven load shedding (Katsipoulakis, Labrinidis, Chrysanthis, 2018): its experiments and its claims."""

@@ -1,0 +1,114 @@
+"""Streams with the shapes that the paper states, made from a seed, one window after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Keys = NDArray[np.int64]
+_SPREAD, _VARIATION = 0.62, 0.37  # of the logarithm of group means; of values within a group, relative to their mean
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The rows of one window in order of arrival.
+
+    Parameters
+    ----------
+    groups, values
+        Group (a number from 0) and value of each row.
+    """
+
+    groups: Keys
+    values: Floats
+
+    @property
+    def rows(self) -> int:
+        return len(self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Consecutive windows of one stream.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    windows
+        The first one only warms up methods that remember; it is not measured.
+    group_count
+        More than any group's number.
+    """
+
+    name: str
+    windows: Sequence[Window]
+    group_count: int
+
+
+def grouped(name: str, popularity: Floats, *, rows: int, windows: int, drift: float, seed: int) -> Stream:
+    """Groups that trade places: in every window a share `drift` of all groups changes its popularity.
+
+    Of those that change, half swap popularity with each other (heavy ones turn rare and rare ones heavy) and half make
+    room for groups that were never there. Group means are log-normal, values within a group gamma distributed, with the
+    spread that fares by route have in New York's taxi records.
+    """
+    random = np.random.default_rng([seed, len(popularity)])
+    identity, born = np.arange(len(popularity)), len(popularity)
+    share = popularity / popularity.sum()
+    drawn = []
+    for number in range(windows):
+        if number:
+            changed = random.permutation(len(identity))[: round(drift * len(identity))]
+            swapped, replaced = np.array_split(changed, 2)
+            identity[swapped] = random.permutation(identity[swapped])
+            identity[replaced] = np.arange(born, born + len(replaced))
+            born += len(replaced)
+        drawn.append(identity[random.choice(len(identity), rows, p=share)])
+    mean = random.lognormal(2.5, _SPREAD, born)
+    shape = 1.0 / _VARIATION**2
+    made = [Window(groups, mean[groups] * random.gamma(shape, 1.0 / shape, rows)) for groups in drawn]
+    return Stream(name, made, born)
+
+
+def taxi_like(seed: int, windows: int, *, rows: int = 100_000) -> Stream:
+    """About 100,000 rides a window on some 8,300 routes with a heavy tail, 30 % drift."""
+    popularity = np.asarray((np.arange(16_000) + 40.0) ** -1.45, float)
+    return grouped("taxi-like", popularity, rows=rows, windows=windows, drift=0.3, seed=seed)
+
+
+def zipf(seed: int, windows: int, *, rows: int = 100_000, groups: int = 500) -> Stream:
+    """500 groups by Zipf's law, 40 % drift: a heavy tail with a budget of several rows for every group."""
+    popularity = np.asarray(np.arange(1, groups + 1.0) ** -1.5, float)
+    return grouped("zipf", popularity, rows=rows, windows=windows, drift=0.4, seed=seed)
+
+
+def cluster_like(seed: int, windows: int) -> Stream:
+    """Twelve classes, as many as the cluster trace has priorities, of which most are rare, in windows of 320,000 rows.
+
+    The paper gives no class sizes. That Uniform loses more than 40 % at 2 % of the rows says that about half of the
+    classes hold only some rows out of 320,000: Zipf's law with exponent 5 is such a skew.
+    """
+    popularity = np.asarray(np.arange(1, 13.0) ** -5, float)
+    return grouped("cluster-like", popularity, rows=320_000, windows=windows, drift=0.0, seed=seed)
+
+
+def four_classes(seed: int, windows: int) -> Stream:
+    """Four classes with the shares of the scheduling classes in a slice of the cluster trace."""
+    popularity = np.array([0.813, 0.149, 0.035, 0.003])
+    return grouped("four classes", popularity, rows=320_000, windows=windows, drift=0.0, seed=seed)
+
+
+def packets(seed: int, windows: int, *, rows: int = 46_000) -> Stream:
+    """Packet sizes, one group: small ones, full ones and some in between."""
+    random = np.random.default_rng([seed, 3])
+    made = []
+    for _ in range(windows):
+        kind = random.choice(3, rows, p=[0.5, 0.2, 0.3])
+        size = np.choose(kind, [random.integers(40, 64, rows), np.full(rows, 1500), random.integers(64, 1500, rows)])
+        made.append(Window(np.zeros(rows, np.int64), size.astype(float)))
+    return Stream("packets", made, 1)

@@ -1,0 +1,150 @@
+"""The estimators' formulas over numpy arrays of kept rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jettison.answers.estimate import Moments, Ops, Value, Weights
+from jettison.answers.ranks import percentile_ranks
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def _divide(x: Value, y: Value) -> Value:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.equal(y, 0), np.nan, np.divide(x, y))
+
+
+def _at(values: ArrayLike, place: Value) -> Value:
+    known, places = np.asarray(values, float), np.nan_to_num(np.asarray(place, float), nan=-1.0).astype(int)
+    inside = (places >= 0) & (places < known.shape[-1])
+    chosen = np.where(inside, places, 0)
+    if known.ndim > 1:
+        chosen = np.broadcast_to(chosen, known.shape[:-1])
+        return np.where(inside, np.take_along_axis(known, chosen[..., None], -1)[..., 0], np.nan)
+    return np.where(inside, known[chosen], np.nan)
+
+
+def _places(values: Floats, x: Value) -> tuple[Value, Value]:
+    limit = np.asarray(x, float)[..., None]
+    return np.sum(values < limit, axis=-1), np.sum(values <= limit, axis=-1)
+
+
+def _quiet(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    def apply(x: Value) -> Value:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return function(x)
+
+    return apply
+
+
+NUMPY = Ops(
+    sqrt=np.sqrt,
+    exp=np.exp,
+    log=_quiet(np.log),
+    floor=np.floor,
+    divide=_divide,
+    where=np.where,
+    larger=np.fmax,
+    smaller=np.fmin,
+    present=lambda x, otherwise: np.where(np.isnan(x), otherwise, x),
+    at=_at,
+    places=_places,
+    once=lambda value, body: body(value),
+)
+"""For floats and numpy arrays."""
+
+
+def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = None) -> tuple[Weights, Moments]:
+    """Collect the sums of kept rows from numpy arrays, along the last axis.
+
+    Parameters
+    ----------
+    values
+        One number per row; NaN stands for no value and is passed over.
+    weights
+        Inverse of the probability that the row was kept, 1 or more.
+    kept
+        Which rows were kept; all, unless given.
+
+    Examples
+    --------
+    >>> from jettison.answers.estimate import quantile, sum_estimate
+    >>> weights, moments = describe([3.0, 5.0, 10.0], [2.0, 2.0, 2.0])
+    >>> float(sum_estimate(NUMPY, weights, moments, quantile(0.95)).value)
+    36.0
+    """
+    x, w = np.broadcast_arrays(np.asarray(values, float), np.asarray(weights, float))
+    group = np.ones(x.shape, bool) if kept is None else np.asarray(kept, bool)
+    row = group & ~np.isnan(x)
+    x, largest = np.where(row, x, 0.0), np.where(group, w, 0.0).max(axis=-1)
+    w = np.where(row, w, 0.0)
+    u, risky = np.where(row, w * (w - 1.0), 0.0), row & (w > 1.0)
+    kept_rows, at_risk, *sums = (np.sum(part, axis=-1) for part in (row, risky, w, u, u * u, u * (w - 1.0)))
+    return Weights(kept_rows, at_risk, sums[0], sums[1], sums[2], sums[3], largest), _moments(x, w, u, row, risky)
+
+
+def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Moments:
+    n, (mean, square, _, _) = row.sum(axis=-1), _central(x, row)
+    risk_mean, risk_variance, third, fourth = _central(x, risky)
+    centred = np.where(row, x - mean[..., None], 0.0)
+    per = NUMPY.divide
+    with np.errstate(invalid="ignore"):
+        return Moments(
+            plain_sum=np.where(n > 0, x.sum(axis=-1), np.nan),
+            plain_mean=mean,
+            plain_variance=per(square * n, n - 1.0),
+            weighted_sum=np.where(n > 0, (w * x).sum(axis=-1), np.nan),
+            risk_square=(u * x * x).sum(axis=-1),
+            cov_weight=per((w * centred).sum(axis=-1), n),
+            cov_weighted=per((w * x * centred).sum(axis=-1), n),
+            cov_risk=per((u * centred).sum(axis=-1), n),
+            cov_risked=per((u * x * centred).sum(axis=-1), n),
+            risk_mean=risk_mean,
+            risk_variance=risk_variance,
+            skewness=per(third, risk_variance**1.5),
+            kurtosis=per(fourth, risk_variance**2) - 3.0,
+        )
+
+
+def _central(x: Floats, row: Bools) -> tuple[Value, Value, Value, Value]:
+    """Mean and second to fourth population moments about it."""
+    divide, n = NUMPY.divide, row.sum(axis=-1)
+    mean = divide(np.where(row, x, 0.0).sum(axis=-1), n)
+    centred = np.where(row, x - mean[..., None], 0.0)
+    square = centred * centred
+    second, third, fourth = (divide(part.sum(axis=-1), n) for part in (square, square * centred, square * square))
+    return mean, second, third, fourth
+
+
+def describe_ranks(values: ArrayLike, weights: ArrayLike, percentage: float) -> Moments:
+    """Collect the percentiles of kept rows as Spark's `percentile` gives them; values as for `describe`."""
+    x, w = np.broadcast_arrays(np.asarray(values, float), np.asarray(weights, float))
+    ranks = np.asarray(percentile_ranks(percentage))
+    order = np.argsort(x, axis=-1, kind="stable")  # NaN comes last
+    ordered, parts = np.take_along_axis(x, order, -1), np.take_along_axis(np.round(100.0 * w), order, -1)
+    rows = [
+        (line[: np.isfinite(line).sum()], part[: np.isfinite(line).sum()])
+        for line, part in zip(np.atleast_2d(ordered), np.atleast_2d(parts), strict=True)
+    ]
+    weighted, plain = (
+        np.stack([_percentiles(line, often(part), ranks) for line, part in rows]).reshape(*x.shape[:-1], len(ranks))
+        for often in (np.asarray, np.ones_like)
+    )
+    return Moments(percentiles=weighted, plain_percentiles=plain)
+
+
+def _percentiles(ordered: Floats, often: Floats, ranks: Floats) -> Floats:
+    """With each value as often as said, between neighbours in proportion."""
+    if not len(ordered):
+        return np.full(len(ranks), np.nan)
+    until = np.cumsum(often)
+    place = (until[-1] - 1.0) * ranks
+    low, high = np.floor(place), np.ceil(place)
+    one, other = (ordered[np.searchsorted(until, each + 1.0)] for each in (low, high))
+    between = (high - place) * one + (place - low) * other
+    return np.asarray(np.where((low == high) | (one == other), one, between), float)

@@ -1,0 +1,130 @@
+"""What a network really does under given drops: flows, load and delivery, joins included.
+
+The planners work with a linear model. This walks the network instead, so it also knows that a join emits the product of
+what survives on its two sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from jettison.policies.network.box_needs import below_aggregates
+from jettison.policies.network.cells import cells_of, through
+from jettison.policies.network.drop_model import DropModel, Vector
+from jettison.policies.network.graph import Arc, QueryGraph, arc_into
+
+Keep = Mapping[str, float | Vector]
+"""Share kept by name of the location: a number, or one for each cell of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Rows per unit of time.
+
+    Parameters
+    ----------
+    arcs
+        By arc, for each cell of values (one cell where values are not known), behind the drops on it.
+    load
+        Work per unit of time.
+    """
+
+    arcs: Mapping[Arc, Vector]
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Load under drops, and the share of its rows that each output gets."""
+
+    load: float
+    delivered: Mapping[str, float]
+
+
+def evaluate(graph: QueryGraph, keep: Keep) -> Evaluation:
+    """Load and delivery when each location named in `keep` keeps that share of what reaches it.
+
+    Examples
+    --------
+    >>> from jettison.policies.network.graph import Box, Input, Output
+    >>> graph = QueryGraph([Input("l"), Input("r")], [Box("both", ("l", "r"), "join")], [Output("o", "both")])
+    >>> evaluate(graph, {"l": 0.5, "r": 0.5}).delivered
+    {'o': 0.25}
+    """
+    full, kept = flows(graph, {}), flows(graph, keep)
+    frozen = below_aggregates(graph)
+    delivered = {}
+    for name, output in graph.outputs.items():
+        arc = Arc(output.source, name)
+        if output.source in frozen:
+            delivered[name] = _represented(graph, output.source, full, kept)
+        else:
+            delivered[name] = _share(kept.arcs[arc], full.arcs[arc])
+    return Evaluation(kept.load, delivered)
+
+
+def flows(graph: QueryGraph, keep: Keep) -> Flows:
+    """Rows per unit of time on every arc."""
+    cells = cells_of(graph)
+    width = 1 if cells is None else len(cells)
+    frozen = below_aggregates(graph)
+    arcs: dict[Arc, Vector] = {}
+    full: dict[Arc, Vector] = {}
+    load = 0.0
+
+    def emit(stream: str, rates: Vector, everything: Vector) -> None:
+        for arc in graph.readers(stream):
+            arcs[arc], full[arc] = rates * keep.get(arc.name, 1.0), everything
+
+    for input in graph.inputs.values():
+        rates = input.rate * (np.ones(width) if cells is None else cells.histogram(input.values))
+        emit(input.name, rates * keep.get(input.name, 1.0), rates)
+    for box in graph.boxes.values():
+        ports = [arc_into(box, port) for port in range(len(box.sources))]
+        entering, at_full = [arcs[arc] for arc in ports], [full[arc] for arc in ports]
+        load += box.cost * float(sum(map(np.sum, entering)))
+        leaving = through(box, cells)
+        everything = leaving(np.asarray(sum(at_full)))
+        if box.name in frozen:
+            rates = everything  # answers become approximate, not fewer
+        elif box.kind == "join":
+            rates = everything * np.prod([_share(a, b) for a, b in zip(entering, at_full, strict=True)])
+        else:
+            rates = leaving(np.asarray(sum(entering)))
+        emit(box.name, rates, everything)
+    return Flows(arcs, load)
+
+
+def keep_shares(model: DropModel, survival: Vector) -> dict[str, float | Vector]:
+    """For each location the share to keep of what reaches it, so that `survival` comes out; by cell where semantic."""
+    reaching = model.reaching(survival)
+    units = np.where(reaching > 1e-12, np.minimum(survival / np.maximum(reaching, 1e-12), 1.0), 1.0)
+    shares: dict[str, float | Vector] = {}
+    for location in model.locations:
+        if not location.semantic:
+            shares[location.name] = float(units[location.units[0]])
+        else:
+            assert model.cells is not None
+            by_cell = np.ones(len(model.cells))
+            by_cell[list(location.cells)] = units[list(location.units)]
+            shares[location.name] = by_cell
+    return shares
+
+
+def _represented(graph: QueryGraph, stream: str, full: Flows, kept: Flows) -> float:
+    """Share of the rows that the answers of a stream behind an aggregate stand for: the least over its sources."""
+    box = graph.boxes[stream]
+    arcs = [arc_into(box, port) for port in range(len(box.sources))]
+    frozen = below_aggregates(graph)
+    return min(
+        _represented(graph, arc.source, full, kept) if arc.source in frozen else _share(kept.arcs[arc], full.arcs[arc])
+        for arc in arcs
+    )
+
+
+def _share(part: Vector, whole: Vector) -> float:
+    total = float(np.sum(whole))
+    return float(np.sum(part)) / total if total > 0 else 1.0

@@ -1,0 +1,117 @@
+"""Drop rows by value: ranges that matter least to those who read the answers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from jettison.core.decision import Candidates, Decision
+from jettison.core.documents import Number, Share
+from jettison.core.setting import Setting
+from jettison.core.spec import Spec
+from jettison.errors import refuse
+from jettison.policies.uniform.random_setting import RandomDrop
+
+MOST_RANGES = 8
+"""Ranges that a backend compiles into its condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeDrop(Setting):
+    """Drop the rows whose value lies in one of some half-open ranges.
+
+    What is left is a subset of the answer, not a sample of it: kept rows weigh 1, and sums over them are sums over the
+    values that were wanted.
+
+    Parameters
+    ----------
+    column
+        The column that holds the value. Rows where it is null are kept.
+    drop
+        Ranges `(low, end)` to drop, `low <= value < end`; at most `MOST_RANGES`, ascending, not overlapping.
+    keep_fraction
+        Share of the rows that is expected to stay.
+
+    Examples
+    --------
+    >>> RangeDrop("value", [(0, 25)], keep_fraction=0.8).drop
+    ((0.0, 25.0),)
+    """
+
+    column: str
+    drop: tuple[tuple[Number, Number], ...] = ()
+    keep_fraction: Share = 1.0
+
+    kind: ClassVar[str] = "range"
+
+    def check(self) -> None:
+        """The ranges are few, none is empty, and they ascend."""
+        ranges = self.drop
+        if len(ranges) > MOST_RANGES:
+            refuse(
+                f"`drop` takes at most {MOST_RANGES} ranges",
+                str(len(ranges)),
+                hint="join ranges that lie close together",
+            )
+        for low, end in ranges:
+            if low >= end:
+                hint = "swap the ends, or leave out an empty range"
+                refuse("a range must be low < end", f"[{low:g}, {end:g})", hint=hint)
+        for (_, end), (low, _) in itertools.pairwise(ranges):
+            if low < end:
+                refuse(
+                    "ranges must ascend and not overlap",
+                    f"{low:g} after {end:g}",
+                    hint="sort the ranges, and join those that overlap",
+                )
+
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether no row at all is dropped."""
+        return not self.drop
+
+    def decide(self, spec: Spec, rows: Candidates) -> Decision:
+        """Keep what lies in none of the ranges; what is left stands for itself alone."""
+        values = np.asarray(rows.columns[self.column], float)
+        dropped = np.zeros(len(rows), bool)
+        for low, end in self.drop:
+            dropped |= (values >= low) & (values < end)
+        return Decision(~dropped, np.ones(len(rows)))
+
+
+def few_ranges(
+    ranges: Sequence[tuple[float, float, float]], most: int = MOST_RANGES
+) -> list[tuple[float, float, float]]:
+    """Join ranges that touch, and if too many are left keep the heaviest; triples of low, end and share of the rows.
+
+    Leaving ranges out drops less than was asked, never something else.
+
+    >>> few_ranges([(0, 5, 0.1), (5, 9, 0.2), (20, 30, 0.3)])
+    [(0, 9, 0.30000000000000004), (20, 30, 0.3)]
+    """
+    joined: list[tuple[float, float, float]] = []
+    for low, end, share in sorted(ranges):
+        if joined and low <= joined[-1][1]:
+            first, _, before = joined[-1]
+            joined[-1] = (first, end, before + share)
+        else:
+            joined.append((low, end, share))
+    heaviest = sorted(joined, key=lambda item: -item[2])[:most]
+    return sorted(heaviest)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeSpec(Spec):
+    """The column that holds the value. Plans may hold random drops too."""
+
+    column: str
+
+    kind: ClassVar[str] = RangeDrop.kind
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (RangeDrop.kind, RandomDrop.kind)

@@ -1,0 +1,250 @@
+"""Query expressions: comparisons of attributes with constants, joined by and, or, not.
+
+    price > 10 and not (sector = 'tech' or qty < 5)
+    price between 10 and 20 or sector in ('food', 'steel')
+
+    weight is null or weight > 3
+
+An expression becomes a list of disjoint boxes. Comparisons are exact: `x <= 5` ends just after 5. They have SQL's
+meaning: a comparison with a missing value is neither true nor false, and an attribute that an expression does not
+mention may have any value or none. Missing values lie at minus infinity, so only sides that begin there hold them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from jettison.errors import InvalidSetting, explain, refuse
+from jettison.policies.regions.boxes import Box, Boxes, Interval, difference, intersection, union
+from jettison.source.space import HIGHEST, LOWEST, Attribute, Space
+
+MOST_BOXES = 4096
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<text>'(?:[^']|'')*')"
+    r"|(?P<operator><=|>=|<>|!=|==|=|<|>|\(|\)|,)|(?P<word>`[^`]+`|[A-Za-z_][A-Za-z0-9_.]*))"
+)
+_OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    place: int
+
+
+ANYTHING: Interval = (-math.inf, math.inf)
+"""Any value of an attribute, or none."""
+
+_PRESENT: Interval = (LOWEST, math.inf)
+_ABSENT: Interval = (-math.inf, LOWEST)
+
+
+def parse(expression: str, space: Space) -> Boxes:
+    """The points that satisfy `expression`, as disjoint boxes; none if nothing can.
+
+    >>> space = Space([Attribute.number("x", 0, 10), Attribute.integer("n", 0, 9)])
+    >>> parse("x between 2 and 4 and not (x >= 3 or n < 5)", space)
+    [((2.0, 3.0), (5.0, inf))]
+    >>> parse("n = 3", space)
+    [((-inf, inf), (3.0, 4.0))]
+    """
+    return _Parser(expression, space).whole()
+
+
+class _Parser:
+    """Recursive descent; `or` binds weakest, then `and`, then `not`.
+
+    `negated` asks for the points where a part is false instead of true. With missing values that is not the rest of the
+    space, so negations are carried down to the comparisons.
+    """
+
+    def __init__(self, expression: str, space: Space) -> None:
+        self._expression = expression
+        self._space = space
+        self._everything: Box = (ANYTHING,) * space.dimensions
+        self._tokens = self._scan()
+        self._next = 0
+
+    def whole(self) -> Boxes:
+        boxes = self._disjunction(negated=False)
+        if self._peek().kind != "end":
+            raise self._error("the end of the expression, `and` or `or`")
+        return boxes
+
+    def _disjunction(self, *, negated: bool) -> Boxes:
+        boxes, both = self._conjunction(negated=negated), intersection if negated else union
+        while self._word("or"):
+            boxes = self._bounded(both(boxes, self._conjunction(negated=negated)))
+        return boxes
+
+    def _conjunction(self, *, negated: bool) -> Boxes:
+        boxes, both = self._negation(negated=negated), union if negated else intersection
+        while self._word("and"):
+            boxes = self._bounded(both(boxes, self._negation(negated=negated)))
+        return boxes
+
+    def _negation(self, *, negated: bool) -> Boxes:
+        if self._word("not"):
+            return self._negation(negated=not negated)
+        if self._operator("("):
+            boxes = self._disjunction(negated=negated)
+            self._expect(")")
+            return boxes
+        return self._comparison(negated=negated)
+
+    def _comparison(self, *, negated: bool) -> Boxes:
+        if self._peek().kind in ("number", "text"):
+            constant = self._constant()
+            operator = self._comparator()
+            attribute = self._attribute()
+            true = self._compared(attribute, _MIRRORED.get(operator, operator), constant)
+            return self._true_or_false(attribute, true, negated)
+        attribute = self._attribute()
+        if self._word("is"):
+            present = self._word("not")
+            if not self._word("null"):
+                raise self._error("`null` after `is`")
+            return self._slabs(self._space.index(attribute), [_PRESENT if present != negated else _ABSENT])
+        if self._word("not"):
+            return self._true_or_false(attribute, self._range_or_list(attribute), not negated)
+        if self._peek().text.lower() in ("between", "in"):
+            return self._true_or_false(attribute, self._range_or_list(attribute), negated)
+        return self._true_or_false(attribute, self._compared(attribute, self._comparator(), self._constant()), negated)
+
+    def _true_or_false(self, attribute: str, true: Boxes, negated: bool) -> Boxes:
+        """Where a comparison of one attribute is true; `negated`: where it is false, which needs a value."""
+        if not negated:
+            return true
+        return self._bounded(difference(self._slabs(self._space.index(attribute), [_PRESENT]), true))
+
+    def _range_or_list(self, attribute: str) -> Boxes:
+        if self._word("between"):
+            lower = self._compared(attribute, ">=", self._constant())
+            if not self._word("and"):
+                raise self._error("`and` after `between`")
+            return intersection(lower, self._compared(attribute, "<=", self._constant()))
+        if not self._word("in"):
+            raise self._error("`between` or `in`")
+        self._expect("(")
+        boxes = self._compared(attribute, "=", self._constant())
+        while self._operator(","):
+            boxes = union(boxes, self._compared(attribute, "=", self._constant()))
+        self._expect(")")
+        return boxes
+
+    def _compared(self, name: str, operator: str, constant: float | str) -> Boxes:
+        axis = self._space.index(name)
+        attribute = self._space.attributes[axis]
+        if attribute.values and operator not in ("=", "==", "!=", "<>"):
+            refuse(
+                f"the categories of {name!r} can be compared by = and != alone",
+                operator,
+                where=repr(self._expression),
+                hint="name several by `in`",
+            )
+        value = min(max(attribute.coordinate(constant), LOWEST), HIGHEST)
+        low, high = _PRESENT
+        after = _just_after(attribute, value)
+        start = float(math.ceil(value)) if attribute.whole else value
+        intervals = {
+            "<": [(low, start)],
+            "<=": [(low, after)],
+            ">": [(after, high)],
+            ">=": [(start, high)],
+            "=": [(value, after)] if not attribute.whole or value == start else [],
+        }
+        if operator in ("!=", "<>"):
+            return difference(self._slabs(axis, [_PRESENT]), self._slabs(axis, intervals["="]))
+        return self._slabs(axis, intervals["=" if operator == "==" else operator])
+
+    def _slabs(self, axis: int, intervals: list[tuple[float, float]]) -> Boxes:
+        whole = self._everything
+        return [(*whole[:axis], interval, *whole[axis + 1 :]) for interval in intervals if interval[0] < interval[1]]
+
+    def _bounded(self, boxes: Boxes) -> Boxes:
+        if len(boxes) > MOST_BOXES:
+            refuse(
+                f"an expression may be made of at most {MOST_BOXES} boxes",
+                str(len(boxes)),
+                where=repr(self._expression),
+                hint="divide it into several queries",
+            )
+        return boxes
+
+    def _constant(self) -> float | str:
+        token = self._take()
+        if token.kind == "number":
+            return float(token.text)
+        if token.kind == "text":
+            return token.text[1:-1].replace("''", "'")
+        raise self._error("a number or a quoted text", token)
+
+    def _attribute(self) -> str:
+        token = self._take()
+        if token.kind != "word":
+            raise self._error("the name of an attribute", token)
+        return token.text.strip("`")
+
+    def _comparator(self) -> str:
+        token = self._take()
+        if token.text not in _OPERATORS:
+            raise self._error("a comparison such as < or =", token)
+        return token.text
+
+    def _word(self, word: str) -> bool:
+        return self._accept("word", word)
+
+    def _operator(self, operator: str) -> bool:
+        return self._accept("operator", operator)
+
+    def _accept(self, kind: str, text: str) -> bool:
+        token = self._peek()
+        if token.kind == kind and token.text.lower() == text:
+            self._next += 1
+            return True
+        return False
+
+    def _expect(self, operator: str) -> None:
+        if not self._operator(operator):
+            raise self._error(f"`{operator}`")
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._tokens[self._next]
+        self._next += token.kind != "end"
+        return token
+
+    def _scan(self) -> list[_Token]:
+        tokens, place, text = [], 0, self._expression.rstrip()
+        while place < len(text):
+            match = _TOKEN.match(text, place)
+            if match is None:
+                rest = text[place:].lstrip()
+                unknown = _Token("unknown", rest, len(text) - len(rest))
+                raise self._error("an attribute, a constant or a comparison", unknown)
+            kind = match.lastgroup or ""
+            tokens.append(_Token(kind, match[kind], match.start(kind)))
+            place = match.end()
+        return [*tokens, _Token("end", "the end", len(text))]
+
+    def _error(self, expected: str, token: _Token | None = None) -> InvalidSetting:
+        found = self._peek() if token is None else token
+        return InvalidSetting(
+            explain(
+                expected,
+                f"{found.text!r} at {found.place}",
+                where=f"query {self._expression!r}",
+                hint="a query is like price > 10 and not (sector = 'tech' or qty < 5)",
+            )
+        )
+
+
+def _just_after(attribute: Attribute, value: float) -> float:
+    """Smallest coordinate that is greater than `value`."""
+    return math.floor(value) + 1.0 if attribute.whole else math.nextafter(value, math.inf)

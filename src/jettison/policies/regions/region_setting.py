@@ -1,0 +1,134 @@
+"""Drop by region of the data space: each region keeps its own share of the rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from jettison.core.decision import Candidates, Decision, by_share, everything
+from jettison.core.documents import Seconds, Share
+from jettison.core.setting import Setting, check_together
+from jettison.core.spec import Spec
+from jettison.errors import refuse
+from jettison.source.space import CELLS, Space
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDrop(Setting):
+    """Keep each row with the probability of the region that it lies in, decided by a hash of its identity.
+
+    The regions are laid out as a raster: along each attribute the ascending `cuts` part the codes of the values into
+    places, and the places along all attributes, the last one varying fastest, are the number of a cell. A row that is
+    kept at some share is kept at every larger one.
+
+    Parameters
+    ----------
+    keep_fraction
+        Share of all rows expected to be kept.
+    space
+        Fingerprint of the attributes that the codes belong to. A backend that guards other attributes keeps all rows.
+    cuts
+        Per attribute the first code of each place but the lowest, the domain's edges first and last.
+    cells
+        Region of each cell.
+    missing
+        Region of rows with missing values, by which of them are: entry number n is for rows without the attributes of
+        which n has the bits set. The first entry is for rows with all values of which some lie outside the domain.
+    keep
+        Share kept of each region; the last one belongs to rows outside the domain.
+    late_keep_fraction, late_keep
+        The same for rows older than `late_after_s` when their micro-batch starts; `None` treats them like all others.
+    late_after_s
+        Age in seconds from which a row counts as late.
+
+    Examples
+    --------
+    >>> RegionDrop().keeps_everything
+    True
+    """
+
+    keep_fraction: Share = 1.0
+    space: int = 0
+    cuts: tuple[tuple[int, ...], ...] = ()
+    cells: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
+    keep: tuple[Share, ...] = ()
+    late_keep_fraction: Share | None = None
+    late_keep: tuple[Share, ...] | None = None
+    late_after_s: Seconds | None = None
+
+    kind: ClassVar[str] = "region"
+
+    @property
+    def keep_fraction_of_late(self) -> float:
+        return self.keep_fraction if self.late_keep_fraction is None else self.late_keep_fraction
+
+    @property
+    def keeps_everything(self) -> bool:
+        return all(share >= 1.0 for share in (*self.keep, *(self.late_keep or ())))
+
+    def decide(self, spec: Spec, rows: Candidates) -> Decision:
+        """By the hash of the identity, against the share of the region; attributes are columns by their names."""
+        assert isinstance(spec, RegionSpec)
+        if self.keeps_everything:
+            return everything(rows)
+        points = spec.space.points(rows.columns)
+        codes = spec.space.codes(points)
+        places = [np.searchsorted(cuts, codes[:, axis], side="right") for axis, cuts in enumerate(self.cuts)]
+        inside = np.array(self.cells)[np.ravel_multi_index(places, [len(cuts) + 1 for cuts in self.cuts])]
+        pattern = np.isnan(points) @ (1 << np.arange(spec.space.dimensions))
+        region = np.where(pattern > 0, np.array(self.missing)[pattern], inside)
+        keep, late = np.array(self.keep), np.array(self.keep if self.late_keep is None else self.late_keep)
+        return by_share(rows.in_time(keep[region], late[region]), rows.hashes)
+
+    def check(self) -> None:
+        """Cuts, cells and shares make one raster; late rows have all of their settings, or none."""
+        check_together(
+            late_keep_fraction=self.late_keep_fraction, late_keep=self.late_keep, late_after_s=self.late_after_s
+        )
+        if not self.keep and not self.cells and not self.cuts and not self.missing:
+            return
+        if any(not one or one[0] != 1 or one[-1] != CELLS + 1 for one in self.cuts):
+            refuse(
+                f"cuts that begin with 1 and end with {CELLS + 1}, the edges of the domain",
+                str(self.cuts),
+                hint="`Raster.of` lays them out so",
+            )
+        if len(self.missing) != 1 << len(self.cuts):
+            refuse(
+                f"a region for each of {1 << len(self.cuts)} patterns of missing values",
+                str(len(self.missing)),
+                hint="`Partition.of_pattern` gives them",
+            )
+        expected = math.prod(len(one) + 1 for one in self.cuts)
+        if len(self.cells) != expected:
+            refuse(
+                f"{expected} cells between the cuts",
+                str(len(self.cells)),
+                hint="n cuts of an attribute make n + 1 cells along it: pass the product over all attributes",
+            )
+        if any(a >= b for one in self.cuts for a, b in itertools.pairwise(one)):
+            refuse(
+                "cuts in ascending order", str(self.cuts), hint="sort the cuts of each attribute, and name each once"
+            )
+        shares = {len(self.keep), len(self.keep if self.late_keep is None else self.late_keep)}
+        if len(shares) != 1 or not all(0 <= region < len(self.keep) for region in (*self.cells, *self.missing)):
+            refuse(
+                "cells that name a region with a share to keep",
+                str(sorted(shares)),
+                hint="number regions from 0, with one share each in `keep`, and in `late_keep` where given",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSpec(Spec):
+    """The data space, and which part of the rows is kept everywhere as a sample: one in so many, 0 for none."""
+
+    space: Space
+    sample_every: int = 0
+
+    kind: ClassVar[str] = RegionDrop.kind

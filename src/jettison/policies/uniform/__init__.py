@@ -1,0 +1,1 @@
+"""Rows at random: the policy that needs to know nothing about the data."""

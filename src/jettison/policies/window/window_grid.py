@@ -1,0 +1,68 @@
+"""Half-open windows of a fixed size, one every slide, aligned with an offset: those of Spark's `window`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jettison.errors import refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Window `n` is `[offset + n * slide, offset + n * slide + size)`, for every integer `n`.
+
+    Consecutive windows touch or overlap, so together they cover all of time. Everything is integer arithmetic: no
+    edge is ever off by a rounding.
+
+    Parameters
+    ----------
+    size, slide
+        Length of a window and distance between two starts; `0 < slide <= size`. Equal means tumbling.
+    offset
+        Start of window 0, counted from the epoch.
+
+    Examples
+    --------
+    >>> grid = Grid(size=10, slide=5)
+    >>> list(grid.holding(12)), grid.start(2), grid.end(2)
+    ([1, 2], 10, 20)
+    """
+
+    size: int
+    slide: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        whole = all(isinstance(value, int) for value in (self.size, self.slide, self.offset))
+        if not (whole and 0 < self.slide <= self.size):
+            refuse(
+                "a window's size and slide must be whole numbers with 0 < slide <= size",
+                f"size {self.size!r}, slide {self.slide!r}, offset {self.offset!r}",
+                hint="a slide beyond the size would leave rows in no window; Spark refuses it too",
+            )
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a time can lie in more than one window."""
+        return self.slide < self.size
+
+    def start(self, n: int) -> int:
+        return self.offset + n * self.slide
+
+    def end(self, n: int) -> int:
+        return self.start(n) + self.size
+
+    def first_ending_after(self, time: int) -> int:
+        """The earliest window that ends after `time`; it is the earliest that can hold it."""
+        return (time - self.size - self.offset) // self.slide + 1
+
+    def last_ending_by(self, time: int) -> int:
+        return self.first_ending_after(time) - 1
+
+    def last_starting_by(self, time: int) -> int:
+        """The latest window that starts at or before `time`; it is the latest that can hold it."""
+        return (time - self.offset) // self.slide
+
+    def holding(self, time: int) -> range:
+        """All windows that hold `time`; at least one. Its length is the paper's window count function."""
+        return range(self.first_ending_after(time), self.last_starting_by(time) + 1)

@@ -1,0 +1,1 @@
+"""The loop of one running query, and what lies beside its checkpoint: plans, ledger, state, owner."""

@@ -1,0 +1,413 @@
+"""The control loop of one running query: batch report in, plan out, everything on record.
+
+It has a fast path, run as soon as a batch is reported (expected statistics, controller, policy, publish), a clock that
+plans on while the next batch runs, so that a fresh plan is there when that one ends, and a slow path on a thread of its
+own (`books`: exact row counts, ledger), so that a plan is never late because a count is. Whatever fails
+here, the query goes on and keeps every row: a failed step publishes a plan that keeps everything, and if even that
+fails the plan's lease runs out.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from jettison.control.controller import Controller, ControlSettings
+from jettison.core.batch_report import BatchReport
+from jettison.core.plan import DropPlan
+from jettison.core.redact import redacted
+from jettison.core.setting import Setting
+from jettison.core.stats import Budget, EventTimes, PointStats, Stats, with_protected
+from jettison.core.storage import Folder
+from jettison.policies.base import Lesson, Policy
+from jettison.runtime import restart
+from jettison.runtime.books import Books, ExactCounts
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.patience import Patience
+from jettison.runtime.plan_board import PlanBoard, Publisher
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, Doubts
+from jettison.runtime.tally import Tally
+from jettison.runtime.touched import Wholeness
+
+log = logging.getLogger("jettison")
+
+_TICK_S = 0.25  # between plans while a batch runs
+_LONGEST_CAUSE = 200  # of a plan that must always find room, and of what is quoted
+_RESTORED = "restored after a restart: "
+
+
+class Pilot:
+    """Runs controller and policy for one query and keeps its books.
+
+    Parameters
+    ----------
+    points
+        Names of the drop points.
+    policy, settings
+        What to drop; when and how much.
+    publisher
+        Carries the plans.
+    folder
+        Where the controller's state is kept across restarts.
+    ledger
+        Where everything is recorded.
+    exact_counts
+        Called off the fast path to complete reports.
+    protected
+        Names of the drop points that have protected rows.
+    entrance
+        Names of those at which rows are counted for the totals; all of them where not given.
+    dry_run
+        The counts say what would have been kept; in truth every row was.
+    least_doubt_us
+        What speaks against every answer, whatever the plans do; see `Wholeness`.
+    """
+
+    def __init__(
+        self,
+        points: tuple[str, ...],
+        policy: Policy,
+        settings: ControlSettings,
+        publisher: Publisher,
+        folder: Folder,
+        ledger: Ledger,
+        exact_counts: ExactCounts | None = None,
+        *,
+        protected: frozenset[str] = frozenset(),
+        entrance: frozenset[str] = frozenset(),
+        dry_run: bool = False,
+        least_doubt_us: int = NEVER_US,
+    ) -> None:
+        self._points = points
+        self._policy = policy
+        self._settings = settings
+        self._publisher = publisher
+        self._folder = folder
+        self.ledger = ledger
+        self._books = Books(ledger, exact_counts, self)
+        self._dry_run = dry_run
+        self._lock = threading.RLock()
+        self._stopped = threading.Event()
+        self._closed = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._previous_start_s: float | None = None
+        self._runs_since_s: float | None = None
+        self._patience = Patience(publisher.lease_s)
+        self._newest_us = -(2**63)
+        self._plan_by_version: dict[int, DropPlan] = {}
+        self.faults: Counter[str] = Counter()
+        expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
+        self.tally = Tally(protected, expected, entrance)
+        found = restart.found(publisher, ledger, folder, settings, self.fault)
+        self._board = PlanBoard(publisher, found.schedule)
+        self._whole = Wholeness(found.schedule.doubts, least_doubt_us)
+        self.controller = found.controller or Controller(settings)
+        self.controller.dry_run = dry_run
+        # The restored share stands, and late rows are thinned: a backlog has grown in the meantime.
+        plan = self._planned(found.last_plan, self._nothing_seen(0.0), self.controller.initial())
+        cause = plan.cause if found.controller is None else _RESTORED + plan.cause
+        self.plan = replace(plan, version=found.next_version, cause=cause)
+        self._last_stats: Stats | None = None
+        self.aside: Callable[[BatchReport], None] = lambda _: None
+        """Called with each report, off the fast path: it may block."""
+        self.batch_runs: Callable[[], bool] = lambda: True
+        """Whether a batch runs right now, or the query waits for rows or for its trigger."""
+        self._on_record = self.plan
+        self.cause = self.plan.cause
+        """Why the plan stands: it may be for another reason by now than when it was made."""
+        self._last_version = self.plan.version - 1
+
+    def start(self, **facts: Any) -> None:
+        """Put the first plan in force and begin to renew it."""
+        now_s = time.time()
+        bound_s, points = self._settings.latency_bound_s, list(self._points)
+        restored = self.plan.cause.startswith(_RESTORED)
+        self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
+        self._attempt(lambda: self._put_in_force(self.plan, now_s, at_once=True))
+        if self.plan.version == 1:  # else the first batch may be one that the restart repeats
+            self._runs_since_s = time.time()
+        self._run(lambda: self._books.keep(lambda report: self.aside(report)), "jettison-ledger")
+        self._run(self._plan_on, "jettison-plan")
+        self._run(self._renew_lease, "jettison-lease")
+
+    def batch(self, report: BatchReport) -> None:
+        """Fast path: decide the next plan from a finished batch."""
+        with self._lock:
+            self._books.expect(report.batch_id)
+            self._patience.heard(report.duration_s)
+            self._board.batch_done(report.started_s)
+            if report.input_rows and report.plan_version is None:
+                self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
+                self._attempt(self._board.renew)
+            stats = self._expected(report)
+            self._attempt(lambda: self._whole.batch(report, self._board.schedule))
+            self._restate_doubts()
+            self._attempt(lambda: self._step(stats, report))
+            latency_s = self._latency_s(stats)
+            self.tally.last_latency_s = self.tally.last_latency_s if latency_s is None else latency_s
+            self._last_stats = stats
+            self._previous_start_s, self._runs_since_s = stats.started_s, stats.committed_s
+        self._books.add(report, stats, latency_s)
+
+    def missed(self, batches: range, why: str) -> None:
+        """Batches of which no report will come: the books are not complete, and say so."""
+        with self._lock:
+            self._books.expect(*batches)
+        some = f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"
+        self.fault("report", f"{some}: {why}")
+
+    def idle(self, now_s: float) -> None:
+        """The source has nothing: return to keeping everything."""
+        with self._lock:
+            self._patience.heard()
+            self._attempt(lambda: self._rest(now_s))
+            self._last_stats, self._runs_since_s = None, time.time()
+
+    def close(self, **facts: Any) -> None:
+        """The query has ended: finish the books and stop all threads."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._books.finish()
+        for thread in self._threads:
+            thread.join(timeout=30.0)
+        try:
+            self.ledger.stop(time.time(), faults=dict(self.faults), **facts)
+        except Exception as error:
+            self.fault("ledger", f"{type(error).__name__}: {error}")
+        finally:
+            self._closed.set()
+
+    def await_close(self, timeout_s: float) -> bool:
+        """Wait until `close` has finished the books; false if that takes longer, or if a batch is not on record."""
+        return self._closed.wait(timeout_s) and self._books.are_complete
+
+    def _step(self, stats: Stats, report: BatchReport) -> None:
+        # A batch's duration belongs to the rows that were really processed.
+        budget = self.controller.step(self._as_load(stats.everything_kept() if self._dry_run else stats))
+        self._adopt(budget, stats, stats.committed_s)
+        restart.save_controller(self._folder, self.controller)
+
+    def _as_load(self, stats: Stats) -> Stats:
+        return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
+
+    def _rest(self, now_s: float) -> None:
+        self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
+        restart.save_controller(self._folder, self.controller)
+
+    def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
+        proposed = self._planned(self._on_record, stats, budget)
+        if proposed.same_settings(self.plan):
+            self.cause = proposed.cause
+        if proposed.same_settings(self.plan) or not self._board.has_room(proposed):
+            return
+        self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
+
+    def _planned(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
+        return self._policy.continued(previous, replace(stats, plan_bytes=self._publisher.plan_bytes), budget)
+
+    def _put_in_force(self, plan: DropPlan, at_s: float, *, at_once: bool = False) -> None:
+        self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
+        self.ledger.plan(at_s, plan, self.controller.decision)  # on record before it is used
+        self._on_record = plan  # what it decides stands, even should publishing fail half-way
+        if not self._dry_run:
+            self._whole.planned(plan)
+        from_s = self._board.post(plan, self.doubts, at_once=at_once)
+        self.plan, self.cause = plan, plan.cause
+        self._plan_by_version[plan.version] = plan
+        self.controller.planned(plan.version, from_s)
+        for old in sorted(self._plan_by_version)[:-64]:
+            del self._plan_by_version[old]
+
+    @property
+    def doubts(self) -> Doubts:
+        """In which answers rows may be missing."""
+        return self._whole.doubts
+
+    def _restate_doubts(self) -> None:
+        self._attempt(lambda: self._board.restate(self.doubts))
+
+    @property
+    def running_plan(self) -> DropPlan | None:
+        """The plan of the batch that runs, as far as its start is known: an older one than `plan` where that came later.
+
+        `None` where the batch may be one that a restart repeats, under the plan of its first attempt.
+        """
+        with self._lock:
+            since_s = self._runs_since_s
+            return None if since_s is None else self._board.schedule.at(int(since_s * 1e6)) or DropPlan(0)
+
+    def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
+        """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""
+        log.warning("jettison: rows behind %r are multiplied (%s); bounds would be too short", point, multipliers[0])
+        with self._lock:
+            self._whole.dependent = True
+            self._restate_doubts()
+
+    def unguarded(self) -> None:
+        """The query that runs is not the one that was guarded: say so."""
+        what = "the query that was started does not read this shedder's plan, and keeps every row"
+        self.fault("guard", f"{what}: is the guarded DataFrame in it?")
+
+    def answers_shrink(self, results: Sequence[str]) -> None:
+        """Counts and sums that take no notice of dropped rows are too small while rows are dropped: say so."""
+        hint = f"use `jt.count` and `jt.sum`, or add up `jt_weight`; seen: {', '.join(results)[:_LONGEST_CAUSE]}"
+        self.fault("answers", f"plain counts and sums behind a guard are too small while rows are dropped; {hint}")
+
+    def others_drop(self) -> None:
+        """Something beside the guards drops rows that no weight stands for: say so in every answer from now on."""
+        with self._lock:
+            self._whole.least_us = DEPENDENT_US
+            self._restate_doubts()
+
+    def answers_found(self, margins_us: Mapping[str, int | None], delay_us: int | None) -> None:
+        """Judge these answers by their windows from now on; see `Doubts`. Without the watermark's delay doubt never ends."""
+        with self._lock:
+            self._whole.margins_us, self._whole.touched.delay_us = margins_us, delay_us
+            self._restate_doubts()
+
+    def _plan_on(self) -> None:
+        """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
+        while not self._stopped.wait(_TICK_S):
+            running = self.batch_runs()
+            with self._lock:
+                if not running and self._runs_since_s is not None:
+                    self._runs_since_s = time.time()
+                if self._last_stats is not None:
+                    self._attempt(partial(self._tick, self._last_stats, running=running))
+
+    def _tick(self, stats: Stats, *, running: bool) -> None:
+        now_s = time.time()
+        self._adopt(self.controller.forecast(now_s, running=running), stats, now_s)
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
+        try:
+            action()
+        except Exception as error:
+            self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
+            self.controller = Controller(self._settings)
+            self.controller.dry_run = self._dry_run
+            everything = self._on_record.released(
+                self._last_version + 1, redacted(f"controller failed: {error}")[:_LONGEST_CAUSE]
+            )
+            if not everything.points and not self.plan.points and self.plan is self._board.schedule.newest:
+                return  # that is in force already: a file full of alike plans would have no room for the next
+            try:
+                self._put_in_force(everything, time.time())
+            except Exception as second:
+                self.plan, self.cause = everything, everything.cause  # never renew the lease of a plan that drops rows
+                self.fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
+
+    def _plan_of(self, version: int | None) -> DropPlan | None:
+        """The plan of that version, if it is one of the last ones; `None` stands for a batch that found no plan."""
+        return None if version is None else self._plan_by_version.get(version)
+
+    def _expected(self, report: BatchReport) -> Stats:
+        """Statistics of a batch from its report, with expectations in place of missing counts."""
+        in_force = self._plan_of(report.plan_version)
+        self._teach(Lesson(report.batch_id, in_force, report.observed, report.event_times, dry_run=self._dry_run))
+        points = {name: self._expected_point(name, report, in_force) for name in self._points}
+        return report.stats(points, self._times_so_far(report))
+
+    def _times_so_far(self, report: BatchReport) -> EventTimes | None:
+        if report.event_times is None:
+            return None
+        self._newest_us = max(self._newest_us, report.event_times.newest_us)
+        return replace(report.event_times, newest_us=self._newest_us)
+
+    def _expected_point(self, name: str, report: BatchReport, in_force: DropPlan | None) -> PointStats:
+        seen = report.seen.get(name)
+        if seen is None:
+            seen = round(report.input_rows * self.tally.input_share(name, len(self._points)))
+        protected = self.tally.protected_share(name)
+        kept = report.kept.get(name)
+        if kept is not None:
+            counted = name in report.seen and not report.any_runs
+            return PointStats(max(seen, kept), kept, protected, counted)
+        setting = in_force.points.get(name) if in_force else None
+        fraction = 1.0 if setting is None else self._expected_share(setting, report.event_times)
+        kept = round(seen * with_protected(fraction, protected))
+        return PointStats(seen, kept, protected, False)
+
+    def _expected_share(self, setting: Setting, times: EventTimes | None) -> float:
+        if times is not None:
+            try:
+                return self._policy.expected_share(setting, times)
+            except Exception as error:
+                self.fault("policy", f"{type(error).__name__}: {error}; the plan's own share is expected")
+        return setting.keep_fraction
+
+    def _latency_s(self, stats: Stats) -> float | None:
+        """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
+        said = self.controller.said_of_arrivals
+        if said and "arrival" not in self.faults:
+            self.fault("arrival", said)
+        observed_s = self.controller.latency_s(stats)
+        if observed_s is not None or not stats.seen:
+            return observed_s
+        waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
+        return stats.committed_s - waited_since
+
+    def _nothing_seen(self, now_s: float) -> Stats:
+        points = {name: PointStats(0, 0, self.tally.protected_share(name)) for name in self._points}
+        return Stats(batch_id=-1, started_s=now_s, duration_s=0.0, points=points)
+
+    def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
+        """The final counts of a batch; returns what the policy has found out."""
+        with self._lock:
+            self.tally.exact(report, stats, self._plan_of(report.plan_version))
+            return self._policy.take_records()
+
+    def recorded(self, stats: Stats) -> None:
+        """A batch is on record: the policy may learn from it."""
+        if stats.exact:
+            with self._lock:
+                in_force = self._plan_of(stats.plan_version)
+                self._teach(Lesson(stats.batch_id, in_force, {}, stats.event_times, stats, self._dry_run))
+
+    def _teach(self, lesson: Lesson) -> None:
+        """Tell the policy of a batch; one that fails at it plans with what it knows."""
+        try:
+            self._policy.learn(lesson)
+        except Exception as error:
+            nothing = f"nothing was learned from batch {lesson.batch_id}"
+            self.fault("policy", f"{type(error).__name__}: {error}; {nothing}")
+
+    def _renew_lease(self) -> None:
+        """Keep the plan alive between batches, but not that of a controller which no longer hears of its query."""
+        while not self._stopped.wait(self._publisher.lease_s / 3):
+            with self._lock:
+                try:
+                    if self.plan is not self._board.schedule.newest:
+                        self._board.post(self.plan, self.doubts)  # it could not be published before
+                    elif self.plan.keeps_everything or self._patience.lasts:
+                        self._board.renew()
+                    elif self._patience.ran_out():
+                        self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")
+                except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
+                    self.fault("publish", f"the plan's lease was not renewed: {error}")
+
+    def fault(self, kind: str, detail: str) -> None:
+        """Count a failure, put it on record, and warn the first time its kind occurs."""
+        detail = redacted(detail)
+        with self._lock:
+            self.faults[kind] += 1
+            first = self.faults[kind] == 1
+        if first:
+            log.warning("jettison: %s (further faults of this kind are only counted)", detail)
+        try:
+            self.ledger.fault(time.time(), kind, detail)
+        except Exception:
+            self.faults["ledger"] += 1
+
+    def _run(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)

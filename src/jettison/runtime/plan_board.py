@@ -1,0 +1,134 @@
+"""What is published for a query: its schedule of plans, with the lead and the lease under which they count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from jettison.core.plan import DropPlan
+from jettison.runtime.schedule import Doubts, Schedule
+
+_LEAD_S = 0.1  # from the decision until a plan counts: by then the file must be there
+_MOST_PLANS = 48
+
+
+class Publisher(Protocol):
+    """Carries schedules to the backend."""
+
+    lease_s: float
+    plan_bytes: int
+    """Bytes that one plan may take as text."""
+
+    def publish(self, schedule: Schedule, valid_until_us: int) -> None:
+        """Put a schedule in force, with a lease until then."""
+        ...
+
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether a schedule can be published, with room to spare for a plan that keeps everything."""
+        ...
+
+    def published(self) -> Schedule | None:
+        """The schedule on file, if there is one."""
+        ...
+
+    def lease_ends_us(self) -> int | None:
+        """When the lease on file ends or has ended; `None` where nothing readable is on file."""
+        ...
+
+
+class PlanBoard:
+    """Publishes plans so that the plan of a batch depends on the batch's time alone.
+
+    A plan counts from a moment that lies after its file was written, so that no batch to which it applies can have read
+    the file without it; plans that a batch may still be repeated under stay on file. A write that takes longer than the
+    lead breaks this for a batch that starts meanwhile and is then killed; the lead is therefore twice the slowest of the
+    last writes.
+
+    Parameters
+    ----------
+    publisher
+        Carries the schedules.
+    schedule
+        What is on file already.
+    """
+
+    def __init__(self, publisher: Publisher, schedule: Schedule, clock: Callable[[], float] = time.time) -> None:
+        self._publisher = publisher
+        self._clock = clock
+        self._writes_s: list[float] = []
+        self._clock_went_back = False
+        self._valid_until_us = publisher.lease_ends_us() or 0
+        self.schedule = schedule
+
+    def has_room(self, plan: DropPlan) -> bool:
+        """Whether a plan can be published before a batch is reported; one that ends a plan that drops rows always can."""
+        if plan.keeps_everything and not self.schedule.newest.keeps_everything:
+            return True
+        if not self._publisher.fits(Schedule.of(plan)):
+            return True  # too large by itself: a fault, which publishing it raises
+        return len(self.schedule.entries) < _MOST_PLANS and self._publisher.fits(self.schedule.followed_by(plan, 0))
+
+    def post(self, plan: DropPlan, doubts: Doubts, *, at_once: bool = False) -> float:
+        """Publish a plan beside those before it; returns the time from which it counts.
+
+        It may count `at_once` while no batch can start before it is on file.
+        """
+        from_us = self._from_us(0.0 if at_once else self._lead_s())
+        schedule = self._as_found(from_us).followed_by(plan, from_us)
+        self._write(replace(schedule, doubts=doubts))
+        return self.schedule.entries[-1].from_us / 1e6
+
+    def renew(self) -> None:
+        """Renew the lease of what is published; where it has ended, the newest plan counts from now on again."""
+        self._publish_again(self.schedule.doubts)
+
+    def restate(self, doubts: Doubts) -> None:
+        """Publish again in which answers rows may be missing."""
+        if doubts != self.schedule.doubts:
+            self._publish_again(doubts)
+
+    def batch_done(self, started_s: float) -> None:
+        """A batch that started then is committed: plans that only batches before it had are not needed again."""
+        self.schedule = self.schedule.forgetting(int(started_s * 1e6))
+        soon_us = self._from_us(self._lead_s())
+        latest_us = max(self.schedule.entries[-1].from_us, self._valid_until_us - self._lease_us)
+        self._clock_went_back = latest_us > soon_us
+
+    def _publish_again(self, doubts: Doubts) -> None:
+        from_us = self._from_us(self._lead_s())
+        schedule = self._as_found(from_us)
+        if schedule != self.schedule:
+            schedule = schedule.followed_by(self.schedule.newest, from_us)
+        self._write(replace(schedule, doubts=doubts))
+
+    def _as_found(self, until_us: int) -> Schedule:
+        """The plans that batches with a time before `until_us` find or have found: mostly what the schedule says.
+
+        Once the lease has ended they keep everything; repeated, they are to do so again. Plans of a clock that was ahead
+        would count too late, and no batch can have them any more once one was reported under the present clock.
+        """
+        schedule = self.schedule.known_by(until_us) if self._clock_went_back else self.schedule
+        ended = self._valid_until_us < self._from_us(self._lead_s() / 2)  # or does so while the next file is written
+        drops = any(entry.plan.leaves_partial_answers for entry in schedule.entries)
+        return schedule.lapsed(self._valid_until_us) if ended and drops else schedule
+
+    def _write(self, schedule: Schedule) -> None:
+        began_s = self._clock()
+        valid_until_us = int(began_s * 1e6) + self._lease_us
+        if not self._clock_went_back:  # a batch of a clock that was ahead may be repeated, and had a valid plan
+            valid_until_us = max(valid_until_us, self._valid_until_us)
+        self._publisher.publish(schedule, valid_until_us)
+        self._writes_s = [*self._writes_s[-7:], self._clock() - began_s]
+        self.schedule, self._valid_until_us = schedule, valid_until_us
+
+    @property
+    def _lease_us(self) -> int:
+        return int(self._publisher.lease_s * 1e6)
+
+    def _from_us(self, lead_s: float) -> int:
+        return int((self._clock() + lead_s) * 1e6)
+
+    def _lead_s(self) -> float:
+        return max(_LEAD_S, 2 * max(self._writes_s, default=0.0))

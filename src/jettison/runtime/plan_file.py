@@ -1,0 +1,94 @@
+"""The file that carries plans into a running query: fixed size, checked, and valid for a limited time.
+
+Layout: checksum, end of validity, the schedule as JSON, padding; blanks between them. The engine caches the file's
+length when the query is built, so every version has the same size. A checksum tells a damaged file from a whole one,
+and the lease makes the newest plan expire when the controller that should renew it has died. What every reader needs
+stands before the JSON at a fixed place, so that the JSON is parsed only if the file is whole.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Annotated, Any, NoReturn
+
+from msgspec import Meta, Struct
+
+import jettison.policies  # noqa: F401  # makes the kinds of settings known that a file may hold
+from jettison.core import documents
+from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.errors import DamagedPlan, PlanTooLarge, refuse
+from jettison.runtime.schedule import Doubts, Entry, Schedule
+
+CHECKSUM = slice(0, 10)
+VALID_UNTIL_US = slice(11, 27)
+BODY_START = 28
+CHECKED_START = VALID_UNTIL_US.start
+PLANS_ON_FILE = 4
+"""Plans of that size for which a file has room: the one that a running batch has, and those for the next."""
+_LATEST_US = 10**16 - 1  # in the year 2286: the place has 16 digits
+
+
+def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -> bytes:
+    """Lay out a schedule in exactly `size` bytes.
+
+    Only the newest plan is written with its cause: the query reads none of them.
+
+    >>> content = encode(Schedule.of(DropPlan(7)), valid_until_us=1_700_000_000_000_000, size=256)
+    >>> len(content), decode(content).newest.version
+    (256, 7)
+    """
+    newest = schedule.newest
+    plans = [
+        {"from_us": entry.from_us, **entry.plan.to_document()} | ({} if entry.plan is newest else {"cause": ""})
+        for entry in schedule.entries
+    ]
+    body = documents.encode(_Document(schedule.doubts.until_us, schedule.doubts.text(), plans))
+    checked = f"{min(valid_until_us, _LATEST_US):016d} {body}".encode("ascii")
+    content = f"{zlib.crc32(checked):010d} ".encode() + checked
+    if len(content) > size:
+        refuse(
+            f"a plan must fit its file of {size:,} bytes",
+            f"{len(content):,} bytes",
+            where=f"plan version {schedule.newest.version}",
+            hint="a policy asks for more by `plan_bytes`, and keeps to what `Stats.plan_bytes` says",
+            error=PlanTooLarge,
+        )
+    return content.ljust(size)
+
+
+def decode(content: bytes) -> Schedule:
+    """Restore a schedule that `encode` laid out, or raise `DamagedPlan`.
+
+    The marks of aggregates are not restored: they are others in every run.
+    """
+    text = content.rstrip()
+    checksum, checked = text[CHECKSUM], text[CHECKED_START:]
+    if not (checksum.isdigit() and checked.isascii() and int(checksum) == zlib.crc32(checked)):
+        _refuse(content, "its checksum does not fit")
+    try:
+        document = documents.decode(text[BODY_START:], _Document)
+        entries = tuple(_entry(plan) for plan in document.plans)
+        doubts = Doubts(document.doubtful_until_us, int(document.doubts.partition(";")[0]))
+    except ValueError as error:
+        _refuse(content, str(error), error)
+    return Schedule(entries, doubts)
+
+
+class _Document(Struct):
+    doubtful_until_us: int
+    doubts: Annotated[str, Meta(pattern="^-?[0-9]+;")]
+    plans: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+
+
+class _Dated(Struct):
+    from_us: int
+
+
+def _entry(plan: dict[str, Any]) -> Entry:
+    return Entry(documents.convert(plan, _Dated).from_us, DropPlan.from_document(plan))
+
+
+def _refuse(content: bytes, reason: str, cause: Exception | None = None) -> NoReturn:
+    hint = "nothing is lost: every row is kept until the controller writes its next plan"
+    got = f"{content[:60]!r} ({reason})"
+    refuse("a plan file as it was written", got, hint=hint, error=DamagedPlan, cause=cause)

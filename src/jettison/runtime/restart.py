@@ -1,0 +1,103 @@
+"""What a restart finds of the run before it: what was published, the last plan, and the controller's state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from jettison.control.controller import Controller, ControlSettings
+from jettison.core.documents import encode, parse, plain
+from jettison.core.plan import DropPlan
+from jettison.core.storage import Folder, was_used
+from jettison.errors import DamagedPlan
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.plan_board import Publisher
+from jettison.runtime.records import Plan
+from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
+
+_STATE_FILE = "controller.json"
+
+Fault = Callable[[str, str], None]
+"""Told the kind of what failed, and what happened in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the run before this one left, or all of it fresh.
+
+    Parameters
+    ----------
+    schedule
+        What is published. It stays: a batch that a crash interrupted is repeated under the plan that it had.
+    last_plan
+        The last plan on file or on record.
+    next_version
+        Versions go on where they were.
+    controller
+        As it was saved, or `None`.
+    """
+
+    schedule: Schedule
+    last_plan: DropPlan
+    next_version: int
+    controller: Controller | None
+
+
+def found(publisher: Publisher, ledger: Ledger, folder: Folder, settings: ControlSettings, fault: Fault) -> Found:
+    """Look at what is on file and on record; what cannot be read is a fault, and never an error."""
+    if ledger.damaged:
+        fault("ledger", f"{ledger.damaged} damaged records of earlier runs were skipped")
+    on_record = ledger.latest_plans()
+    try:
+        on_file, lost = publisher.published(), False
+    except DamagedPlan as error:
+        fault("plan", f"the plan on file cannot be read ({error})")
+        on_file, lost = None, True
+    last = last_plan(None if on_file is None else on_file.newest, on_record, fault)
+    if on_file is None:
+        # Without the file nobody knows any more in which answers rows are missing.
+        is_new = not (lost or on_record or was_used(folder))
+        on_file = Schedule.of(DropPlan(0), NOWHERE if is_new else EVERYWHERE)
+    next_version = max(last.version, *on_record, 0) + 1
+    return Found(on_file, last, next_version, saved_controller(folder, settings, fault))
+
+
+def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Plan], fault: Fault) -> DropPlan:
+    """The last plan: on file, or in the ledger where that holds a later one or the file is lost."""
+    plan = DropPlan(0) if on_file is None else on_file
+    for version in sorted((version for version in on_record if version > plan.version), reverse=True):
+        try:
+            return DropPlan.from_document(plain(on_record[version]))
+        except DamagedPlan as error:
+            fault("plan", f"plan {version} on record cannot be read ({error})")
+    return plan
+
+
+def save_controller(folder: Folder, controller: Controller) -> None:
+    """Write the controller's state, in place of what was there."""
+    folder.replace(_STATE_FILE, encode(controller.to_dict()).encode())
+
+
+def saved_controller(folder: Folder, settings: ControlSettings, fault: Fault) -> Controller | None:
+    """The controller as it was saved, under settings that may have changed meanwhile; `None` where it cannot be had."""
+    content = folder.read(_STATE_FILE)
+    if content is None:
+        return None
+    try:
+        controller = Controller.from_dict(settings, parse(content))
+        budget = controller.initial()
+        if not all(0.0 <= share <= 1.0 for share in (budget.share, budget.late_share)):
+            raise ValueError(f"a share to keep of {budget.share}, {budget.late_share} for late rows")
+        encode(controller.to_dict())  # what cannot be saved again was not saved like this
+    except Exception as error:
+        fault("state", f"the controller's state cannot be read ({type(error).__name__}: {error}); starting afresh")
+        return None
+    return controller
+
+
+def present_cause(folder: Folder) -> str | None:
+    """Why the controller decided as it did when its state was saved last; `None` where that cannot be read."""
+    try:
+        return str(parse(folder.read(_STATE_FILE) or b"null")["budget"]["cause"])
+    except (ValueError, TypeError, LookupError):
+        return None

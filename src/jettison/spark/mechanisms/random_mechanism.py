@@ -1,0 +1,55 @@
+"""Random drops on Spark: the hash of a row's identity against a threshold.
+
+A retried task keeps the same rows, and a lower keep fraction keeps a subset of a higher one.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jettison.core.hashing import HIGHEST, LOWEST
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
+from jettison.spark.mechanisms.mechanism import Mechanism
+
+
+class RandomMechanism(Mechanism):
+    """Executes `RandomDrop`."""
+
+    schema = "struct<keep_fraction: double, late_keep_fraction: double, late_after_s: double>"
+
+    def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
+        """Thresholds and weights of rows in time and of late ones, and before which arrival a row is late.
+
+        A plan may be damaged or forged and still be JSON: a share that makes no sense keeps its rows.
+        """
+        keep, late = sound_share(setting["keep_fraction"]), setting["late_keep_fraction"]
+        late = F.when(late.isNull(), keep).otherwise(sound_share(late))
+        return {
+            "everything": (keep >= 1.0) & (late >= 1.0),
+            "threshold": threshold(keep),
+            "weight": weight(keep),
+            "late_threshold": threshold(late),
+            "late_weight": weight(late),
+            "late_before_us": late_before_us(setting, now_us),
+        }
+
+    def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
+        highest_kept, weight_if_kept = plan["threshold"], plan["weight"]
+        if point.arrival:
+            late = is_late(rows, point.arrival, plan)
+            highest_kept = F.when(late, plan["late_threshold"]).otherwise(highest_kept)
+            weight_if_kept = F.when(late, plan["late_weight"]).otherwise(weight_if_kept)
+        # While nothing is dropped, the hash is not even computed.
+        return plan["everything"] | (identity_hash(rows, point) <= highest_kept), weight_if_kept
+
+
+def threshold(keep_fraction: Column) -> Column:
+    """The largest hash that is kept. Exact at 1; at 0 one hash in 2**64 is still kept."""
+    inside = (keep_fraction * float(2**64) + float(LOWEST)).cast("bigint")
+    return F.when(keep_fraction >= 1.0, F.lit(HIGHEST)).when(keep_fraction <= 0.0, F.lit(LOWEST)).otherwise(inside)
+
+
+def weight(keep_fraction: Column) -> Column:
+    """The inverse of the share kept; null where nothing is."""
+    return F.when(keep_fraction > 0.0, 1.0 / keep_fraction)

@@ -1,0 +1,16 @@
+"""A name for a column inside an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def with_name(value: Column, body: Callable[[Column], Column]) -> Column:
+    """Apply `body` to a name for `value`, so that it is planned and computed once however often `body` uses it.
+
+    Columns are trees: an expression that uses another ten times holds it ten times. A lambda over an array of one names it.
+    """
+    return F.get(F.transform(F.array(value), body), F.lit(0))

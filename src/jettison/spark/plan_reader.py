@@ -1,0 +1,100 @@
+"""What the plan of a running query tells of its answers: which are judged by their windows, and which are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from jettison.runtime.pilot import Pilot
+from jettison.spark import companions
+from jettison.spark.dependence import multipliers
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.explained import analyzed_plan, explained, is_cut_short, physical_plan
+from jettison.spark.judged import judged
+from jettison.spark.mechanisms import Mechanism
+from jettison.spark.unweighted import unweighted
+
+_LONGEST_WAIT = 64  # batches with rows
+T = TypeVar("T")
+
+
+class Explains(Protocol):
+    """Prints its plans, as a streaming query does."""
+
+    def explain(self, extended: bool = False) -> None: ...
+
+
+class PlanReader:
+    """Reads the plan of a query when a batch with rows has run, once if that shows all guards, and tells its pilot.
+
+    Parameters
+    ----------
+    pilot
+        Controls the query.
+    points
+        The query's drop points.
+    mechanisms
+        How each of them drops rows, by name.
+    """
+
+    def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
+        self._pilot, self._points = pilot, points
+        drops = not any(point.dry_run for point in points)
+        # Windows that were dropped in part come out of `deliver` not at all, and all others whole.
+        self._held_back = drops and any(each.holds_answers_back for each in mechanisms.values())
+        self._shrinks = drops and not self._held_back
+        self._every_row_stays = any(mechanism.stays for mechanism in mechanisms.values())
+        self._unread = {point.name for point in points}
+        self._batches, self._next_try = 0, 1
+
+    def read(self, query: Explains) -> None:
+        """Learn how answers are to be judged, and have it said if they are wrong under shedding.
+
+        Called for each batch with rows. What a plan does not show, as a guard on a source that is still empty, is looked
+        for again, ever more rarely; what cannot be read at all is taken for the worst that it may say.
+        """
+        self._batches += 1
+        if not self._unread or self._batches < self._next_try:
+            return
+        self._next_try = self._batches + min(self._batches, _LONGEST_WAIT)
+        text = explained(query.explain)
+        plan_reads = {point.plan_metric for point in self._points}
+        if not (any(name in text for name in plan_reads) or is_cut_short(text)):
+            self._unread.clear()
+            self._pilot.unguarded()
+            return
+        guards = {point.name: point.metric if point.observed else point.kept_mark for point in self._points}
+        found = {point.name: self._multipliers(text, guards[point.name], point) for point in self._points}
+        for name in sorted(self._unread):
+            if multiplied := found[name]:
+                self._pilot.rows_are_dependent(name, multiplied)
+        if companions.leave_doubt(text):
+            self._pilot.others_drop()
+        margins_us, delay_us = self._tried(
+            lambda: judged(text, guards.values(), plan_reads, held_back=self._held_back), lambda _: ({}, None)
+        )
+        self._pilot.answers_found(margins_us, delay_us)
+        self._unread = {name for name in self._unread if found[name] is None}
+        if self._shrinks and not self._unread:
+            plain = self._tried(
+                lambda: unweighted(analyzed_plan(text), guards.values(), every_row_stays=self._every_row_stays),
+                lambda _: [],
+            )
+            if plain:
+                self._pilot.answers_shrink(plain)
+
+    def _multipliers(self, text: str, guard: str, point: DropPoint) -> Sequence[str] | None:
+        if is_cut_short(text):
+            return ["not known: Spark has cut the plan short, see spark.sql.maxPlanStringLength"]
+        return self._tried(
+            lambda: multipliers(physical_plan(text), guard, point.row_id), lambda words: [f"not known: {words}"]
+        )
+
+    def _tried(self, read: Callable[[], T], otherwise: Callable[[str], T]) -> T:
+        """What is read from the plan or, where that fails, the worst that it may say."""
+        try:
+            return read()
+        except Exception as error:
+            words = f"the query's plan cannot be read ({type(error).__name__}: {error})"
+            self._pilot.fault("answers", words)
+            return otherwise(words)

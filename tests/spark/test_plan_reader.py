@@ -1,0 +1,113 @@
+"""What is learned from a running query's plan, also where it cannot be read: then the worst is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jettison.spark import plan_reader
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.mechanisms import RandomMechanism
+from jettison.spark.plan_reader import PlanReader
+
+pytestmark = pytest.mark.spark
+POINT = DropPoint("rows", ("id",), observed=False)
+PLAIN = f"""== Parsed Logical Plan ==
+'Aggregate
+== Analyzed Logical Plan ==
+n: bigint
+~Aggregate [key#2], [count(1) AS n#3L]
++- ~Filter {POINT.kept_mark}
+   +- ~CollectMetrics {POINT.plan_metric}, [max(version#4) AS version#5]
+      +- ~Relation [id#1L,key#2] json
+== Optimized Logical Plan ==
+Aggregate
+== Physical Plan ==
+HashAggregate(keys=[key#2], functions=[count(1)])
++- Filter {POINT.kept_mark}
+   +- Scan json [id#1L,key#2]
+"""
+
+
+class Heard:
+    """A pilot that only listens."""
+
+    def __init__(self) -> None:
+        self.dependent: list[str] = []
+        self.found: list[Any] = []
+        self.shrink: list[str] = []
+        self.faults: list[str] = []
+        self.strange = 0
+
+    def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
+        self.dependent += multipliers
+
+    def answers_found(self, *found: Any) -> None:
+        self.found.append(found)
+
+    def answers_shrink(self, results: Sequence[str]) -> None:
+        self.shrink += results
+
+    def unguarded(self) -> None:
+        self.strange += 1
+
+    def fault(self, kind: str, detail: str) -> None:
+        self.faults.append(f"{kind}: {detail}")
+
+
+def read(text: str, *, batches: int = 1) -> tuple[Heard, int]:
+    """What the pilot heard, and how often the plan was printed."""
+    heard, printed = Heard(), []
+
+    def explain(extended: bool) -> None:
+        printed.append(text)
+        print(text)
+
+    reader = PlanReader(heard, (POINT,), {"rows": RandomMechanism()})  # type: ignore[arg-type]
+    for _ in range(batches):
+        reader.read(SimpleNamespace(explain=explain))  # type: ignore[arg-type]
+    return heard, len(printed)
+
+
+def test_a_plan_that_shows_all_guards_is_read_once() -> None:
+    heard, printed = read(PLAIN, batches=5)
+    assert (printed, heard.dependent, heard.found, heard.faults) == (1, [], [({}, None)], [])
+    assert heard.shrink == ["count(1) AS n"]
+
+
+@pytest.mark.parametrize("failing", ["multipliers", "judged", "unweighted"])
+def test_what_cannot_be_read_is_taken_for_the_worst_and_the_rest_is_read(
+    monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a comma")
+
+    monkeypatch.setattr(plan_reader, failing, fail)
+    heard, printed = read(PLAIN, batches=5)
+    assert printed == 1
+    assert heard.found == [({}, None)]
+    assert bool(heard.dependent) == (failing == "multipliers")
+    assert bool(heard.shrink) == (failing != "unweighted")
+    assert [fault for fault in heard.faults if "a comma" in fault] == heard.faults != []
+
+
+def test_a_plan_that_spark_cuts_short_shows_nothing() -> None:
+    cut = PLAIN[: PLAIN.index("+- Scan")] + "... 99 more characters"
+    for text in (cut, cut.replace(POINT.plan_metric, "...")):
+        heard, _ = read(text)
+        assert "cut" in heard.dependent[0]
+        assert not heard.strange
+
+
+def test_a_query_that_reads_no_plan_of_ours_is_told_of_once() -> None:
+    heard, printed = read(PLAIN.replace(POINT.plan_metric, "theirs").replace(POINT.kept_mark, "true"), batches=5)
+    assert (heard.strange, printed) == (1, 1)
+
+
+def test_a_guard_that_is_not_in_the_plan_is_looked_for_ever_more_rarely() -> None:
+    heard, printed = read(PLAIN.replace(POINT.kept_mark, "true"), batches=1000)
+    assert 8 < printed < 30
+    assert not heard.dependent

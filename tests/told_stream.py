@@ -1,0 +1,86 @@
+"""A guarded query that is told, batch by batch, whether to keep the rows, and what became of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import jettison as jt
+from jettison.lab.bench.streams import KeepShare
+
+DAY = "2026-01-01"
+SCHEMA = "id long, key string, at timestamp, other timestamp"
+_PATIENCE_S = 60.0
+
+
+class Told:
+    """Runs `query(guarded rows)` under a shedder of its own; each call of `batch` is one micro-batch with rows.
+
+    Answers are written to Parquet, so that a second one on the same folder goes on where the first one ended.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        query: Callable[[DataFrame], DataFrame],
+        *,
+        rows: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+        prepare: Callable[[jt.Shedder], None] = lambda shedder: None,
+    ) -> None:
+        self._spark, self._folder = spark, folder
+        (folder / "in").mkdir(parents=True, exist_ok=True)
+        self._policy = KeepShare(1.0)
+        self.shedder = jt.Shedder(latency="1 hour", checkpoint=folder / "checkpoint", policy=self._policy)
+        prepare(self.shedder)
+        stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+        writer = query(self.shedder.guard(rows(stream), row_id="id")).writeStream.format("parquet")
+        self._query = self.shedder.start(writer.option("path", str(folder / "out")))
+
+    def __enter__(self) -> Told:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shedder.close()
+
+    def batch(self, *rows: tuple[str, str], keep: bool = True, other: str = "00:00:00") -> None:
+        """Land rows, each a key and a time of the day, and wait until everybody has heard of their batch."""
+        self._policy.keep_fraction = 1.0 if keep else 0.0
+        run = self.shedder._run
+        assert run is not None
+        if run.pilot.tally.batches:  # before that, the first plan is in force
+            _until(lambda: run.pilot.plan.points["rows"].keep_fraction == self._policy.keep_fraction)
+            _until(lambda: time.time() * 1e6 > run.pilot._board.schedule.entries[-1].from_us)
+        number = len(list((self._folder / "in").iterdir()))
+        lines = [
+            {"id": 1000 * number + i, "key": key, "at": f"{DAY}T{at}Z", "other": f"{DAY}T{other}Z"}
+            for i, (key, at) in enumerate(rows)
+        ]
+        (self._folder / f".{number}").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (self._folder / f".{number}").rename(self._folder / "in" / f"{number:04d}.json")
+        self._query.processAllAvailable()
+        assert run._listener is not None
+        run._listener.catch_up(self._query)
+        _until(lambda: run.pilot._books.are_complete)
+
+    def answers(self) -> dict[tuple[str, str], tuple[int, str]]:
+        """Value and status by key and by the time of the day at which the window begins."""
+        found = self._spark.read.parquet(str(self._folder / "out")).collect()
+        return {
+            (row["key"], f"{row['window']['start']:%H:%M:%S}"): (row["n"]["value"], row["n"]["status"]) for row in found
+        }
+
+
+def _until(holds: Callable[[], Any]) -> None:
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
