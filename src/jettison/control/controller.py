@@ -30,6 +30,7 @@ __all__ = ["ControlSettings", "Controller"]
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of the share before it
 _AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
 _CATCH_UP = 0.9  # load below which a young process catches up with what came while it was slow
+_WAITED_FOR = 0.8  # the same as the second batch shows it by its length alone
 _CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
 _FALLING = 0.3  # how far costs may be from final as long as no batch was in time
 _LONGEST, _LONGEST_S = 4.0, 25.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
@@ -162,7 +163,8 @@ class Controller:
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
         waited_since_s = None if self._last is None else self._arrivals.served_until_s
-        falling = (self._slowness(stats.started_s, stats.committed_s) - 1) / (COLDEST - 1)
+        slowness = self._slowness(stats.started_s, stats.committed_s)
+        falling = (slowness - 1) / (COLDEST - 1)
         falling = falling if self._start.over else max(falling, _FALLING)
         self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
         self._arrivals.observe(stats)
@@ -171,7 +173,8 @@ class Controller:
         self._protected = stats.protected_share
         in_time = waited_since_s is not None and self._model.ready
         limit_s = self._outlook(self._costs()).limit_s
-        self._start.observe(stats, in_time and stats.committed_s - (waited_since_s or 0.0) <= limit_s)
+        in_time = in_time and stats.committed_s - (waited_since_s or 0.0) <= limit_s
+        self._start.observe(stats, in_time, self._slowness(stats.started_s, stats.committed_s))
         self._decide(stats.committed_s, reported=True)
         if stats.plan_version is None and stats.seen > 0 and self._shedding:
             cause = f"{self._budget.cause}; the last batch could not read its plan and kept everything"
@@ -328,9 +331,7 @@ class Controller:
         return load <= _CATCH_UP
 
     def _slowness(self, from_s: float, to_s: float) -> float:
-        slowness = self._start.slowness(from_s, to_s, self._model.costs if self._model.ready else None)
-        # Batches that grow because ever more rows come are no sign of a process that is slow for a while.
-        return math.sqrt(slowness) if self._arrivals.rising else slowness
+        return self._start.slowness(from_s, to_s, self._model.costs if self._model.ready else None)
 
     def _in_force(self, start_s: float) -> Budget:
         budget = self._plans.at(start_s) or self._budget
@@ -341,7 +342,7 @@ class Controller:
         assert self._last is not None
         started_s, committed_s = self._last
         elapsed_s, first_s = now_s - self._starts_at(now_s), committed_s - started_s
-        if elapsed_s <= first_s * self._slowness(committed_s, max(now_s, committed_s)):
+        if elapsed_s <= _WAITED_FOR * first_s * self._slowness(committed_s, max(now_s, committed_s)):
             if not self._shedding:
                 cause = "start: the batches so far do not tell yet how fast rows arrive and what they cost"
                 self._budget = replace(self._budget, cause=cause)

@@ -27,6 +27,7 @@ _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of i
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
 _UNDO = 3  # batches after a rise of all costs, within which a single one may undo it
 _OVERHEAD_GAIN = 0.3
+_LEAN_GAIN, _LEANS = 0.3, 0.5  # surprises of one sign, one after the other: their mean, and from where it is no accident
 _DOUBT = 0.2  # share of the weight of all shapes that are cheaper than the one that doubt picks
 
 
@@ -102,6 +103,8 @@ class LoadModel:
     variance: Annotated[float, Meta(ge=0.0, le=1e3)] = 0.0
     noise: Annotated[float, Meta(ge=_LEAST_NOISE, le=10.0)] = _NOISE
     """Relative scatter of the work of batches that differ in nothing."""
+    lean: Annotated[float, Meta(ge=-10.0, le=10.0)] = 0.0
+    """Mean of the last surprises in standard deviations: off zero while costs drift one way."""
     batches_raised: Count = _UNDO + 1
     overhead_s: Length = 0.0
     rows: Length = 0.0
@@ -170,7 +173,8 @@ class LoadModel:
         if not self.ready:
             self.levels, self.variance = level, noise**2
             return
-        variance = self.variance + drift**2
+        # A lasting lean says that costs drift: each further batch is then believed more.
+        variance = self.variance + drift**2 + (noise * max(abs(self.lean) - _LEANS, 0.0)) ** 2
         surprise = level - self.levels
         # The costs of a young process fall; a rise is as surprising as it is later.
         steady = math.sqrt(self.variance + _DRIFT**2 + noise**2)
@@ -185,6 +189,8 @@ class LoadModel:
             # 1.25 turns a mean deviation into a standard deviation.
             scatter = 1.25 * min(abs(float(self._weights @ surprise)), _SURPRISE * steady)
             self.noise = max(noise + _NOISE_GAIN * (scatter - noise), _LEAST_NOISE)
+        leans = float(self._weights @ np.clip(surprise / spread, -_SURPRISE, _SURPRISE))
+        self.lean += _LEAN_GAIN * (leans - self.lean)
         confirmed = (np.abs(surprise) > limit / 2) & (surprise * self.last_surprise > 0)
         if self.batches_raised <= _UNDO:
             confirmed |= surprise < -limit  # two slow batches were an accident after all
