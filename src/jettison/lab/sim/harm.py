@@ -137,9 +137,11 @@ def _held(from_s: float, load: float) -> tuple[Figure, ...]:
     """The bound, from when on it holds, and the share kept from then on, beside the best that could be kept."""
 
     def kept(case: Case, run: Sequence[Batch]) -> float:
-        batches = between(run, max(from_s, holds_from_s(run, case.bound_s)))
-        best = case.plant.best_share(load * case.capacity_rows_per_s, 0.4 * case.bound_s)
-        return (1 - dropped(batches)) / best if batches else 0.0
+        # Of the rows that the bound is judged by: those that arrive from then on.
+        begin_s, rate = max(from_s, holds_from_s(run, case.bound_s)), load * case.capacity_rows_per_s
+        arrived = rate * max(run[-1].stats.started_s - begin_s, 0.0)
+        rows = sum(rows for batch in run for arrival_s, rows in batch.ages if arrival_s >= begin_s)
+        return rows / arrived / case.plant.best_share(rate, 0.4 * case.bound_s) if arrived else 0.0
 
     def after_the_second(case: Case, run: Sequence[Batch]) -> float:
         # The second batch has started by the time the first is reported: the third is the first that a plan can change.
