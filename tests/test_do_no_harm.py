@@ -347,3 +347,14 @@ def test_two_slow_batches_in_a_row_cost_few_rows(seed: int) -> None:
     plant = PlantSettings(seed=seed, outlier_chance=0.03)
     trace = run(plant, 0.5 * plant.capacity_rows_per_s(1.8), 150.0, 4.5)
     assert dropped(trace) <= 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("plant", "step_s"), [(COLD_FILES, 8.0), (COLD_KAFKA, 15.0)], ids=["files", "kafka"])
+def test_small_batches_in_time_do_not_end_the_start_of_a_cold_process(
+    plant: PlantSettings, step_s: float, seed: int
+) -> None:
+    """Next to nothing arrives at first, then 0.6 times the capacity: still below it, and still cold."""
+    rate = 0.6 * plant.capacity_rows_per_s(2.0)
+    trace = run(replace(plant, seed=seed), lambda t: rate if t >= step_s else rate / 60, 100.0, 5.0)
+    assert dropped(trace) <= 0.02

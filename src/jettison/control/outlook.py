@@ -93,7 +93,7 @@ class Outlook:
         To drop nearly everything for a little less latency is a bad bargain. Slow delivery takes its part of the bound,
         a small one: what looks like a very slow one is another clock.
         """
-        goal_s = self.settings.headroom * self.bound_s * (1 - min(self.noise - _USUAL_NOISE, 0.5))
+        goal_s = self.settings.headroom * self.bound_s * (1 - min(max(self.noise - _USUAL_NOISE, 0.0), 0.5))
         least_s = self.least_latency_s
         return max(goal_s, REACHABLE * least_s) if least_s < math.inf else goal_s
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 
 from jettison.control.load_model import Costs
 from jettison.core.stats import Stats
 
-COLDEST = 3.6
-"""Times that a process may be slower than it will be, right after its first batch; as recorded starts show."""
-_COLD_FOR, _COLD_S = 2.0, 14.0  # lengths of the first batch in which most of that is lost, and seconds at most
+COLDEST = 3.0
+"""Times that a process may be slower than it will be, after its first batch."""
+_COLD_FOR, _COLD_S = 3.0, 15.0  # lengths of the first batch for which it may, and seconds at most; then it falls
 _COLD = 1.25  # slowness up to which a process counts as warm
 _CATCH_UP_S = 120.0  # in which a process may catch up with what came while it was slow
 _IN_TIME = 2  # batches in time, one after the other, that end the start
-_BATCHES, _FALL = 3, 1.15  # costs fall no more if so many batches, at half the age, took less than this times as long
+_BATCHES, _FALL = 2, 1.15  # costs fall no more if so many batches, at half the age, took less than this times as long
 _REMEMBERED = 64
 
 
@@ -22,16 +21,16 @@ class StartUp:
     """What the first batch of a process and the time since then say about its costs.
 
     A JVM compiles while it works. How long its first batch took, beyond its rows' worth, says how far that has to go: some
-    seconds where everything was cold, next to nothing where the same process has run queries before. Right after it costs
-    may be 3.6 times what they will be; two thirds of the rest are gone after twice its length (14 s at most), and so on.
-    The allowance ends sooner where costs are what they were at half the age.
+    seconds where everything was cold, next to nothing where the same process has run queries before. For three times as
+    long (15 s at most) costs may still be three times what they will be; then the allowance falls, to nothing after twice
+    as long again. It ends sooner where batches of this size took no longer at half the age.
 
     Examples
     --------
     >>> start = StartUp()
     >>> start.observe(Stats(0, started_s=0.0, duration_s=6.0), in_time=False)
     >>> [round(start.slowness(at_s, at_s), 1) for at_s in (8.0, 21.0, 36.0, 51.0)]
-    [3.2, 1.8, 1.3, 1.1]
+    [3.0, 3.0, 2.0, 1.0]
     """
 
     def __init__(self) -> None:
@@ -73,20 +72,16 @@ class StartUp:
         """How many times slower than it will be the process may have been in that time, by what is known of its costs."""
         if self._first is None:
             return 1.0
-        first_rows_s, from_s, to_s = 0.0, max(from_s - self.warm_from_s, 0.0), max(to_s - self.warm_from_s, 0.0)
-        age_s = (from_s + to_s) / 2
+        first_rows_s, age_s = 0.0, (from_s + to_s) / 2 - self.warm_from_s
         if costs is not None and self._later:
             first_rows_s = costs.predict(self._first[2], self._first[2])
             latest = self._later[-1][1]
             early = [
                 duration_s / costs.predict(seen, kept)
                 for at_s, seen, kept, duration_s in self._later
-                if at_s <= age_s / 2 and latest / 2 <= seen <= 2 * latest
+                if at_s <= age_s / 2 and latest / 3 <= seen <= 3 * latest
             ]
             if len(early) >= _BATCHES and statistics.median(early[-_BATCHES:]) < _FALL:
                 return 1.0
-        cold_s = max(min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S), 1e-3)
-        if to_s - from_s < 1e-3 * cold_s:
-            return 1 + (COLDEST - 1) * math.exp(-age_s / cold_s)
-        lost = cold_s * (math.exp(-from_s / cold_s) - math.exp(-to_s / cold_s))
-        return 1 + (COLDEST - 1) * lost / (to_s - from_s)
+        cold_s = min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S)
+        return 1 + (COLDEST - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
