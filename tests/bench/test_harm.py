@@ -12,7 +12,7 @@ from rich.console import Console
 
 from jettison.errors import InvalidSetting, JettisonError, Unsupported
 from jettison.lab.bench import harm
-from jettison.lab.bench.harm import bound_holds_from_s, dropped_share
+from jettison.lab.bench.harm import bound_holds_from_s, dropped_share, kept_of_arrivals
 from jettison.lab.bench.harm_run import Case
 from jettison.lab.demo import verdict
 from jettison.lab.demo.experiment import Batch, Run
@@ -139,6 +139,15 @@ def test_the_share_kept_is_put_beside_the_ideal_one() -> None:
     run = run_of((1, 1, 1, 0.0), (2, 1, 2, 0.3), (3, 1, 3, 0.3), (4, 1, 4, 0.3), duration_s=4.0)
     figures = {what: value for what, value, _ in harm._overload(Case("x", bound_s=2.5), run, 1 / 3)}
     assert figures == {"bound holds from": 0.0, "kept of the ideal": pytest.approx(0.225 * 3)}
+
+
+def test_rows_kept_are_counted_by_their_arrival() -> None:
+    """A batch that starts late with rows of before is judged by those that came since."""
+    run = run_of((1, 4, 1, 1.0), (5, 1, 5, 0.1), (6, 1, 6, 0.4))
+    assert kept_of_arrivals(run, 4.0) == pytest.approx((0.1 + 0.4) / 2)
+    assert kept_of_arrivals(run, 5.0) == pytest.approx(0.4)
+    assert math.isnan(kept_of_arrivals(run, 6.0))
+    assert math.isnan(kept_of_arrivals(run, math.inf))
 
 
 def latencies(run: Run, from_s: float) -> verdict.RowLatencies:

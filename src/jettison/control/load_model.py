@@ -27,7 +27,10 @@ _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of i
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
 _UNDO = 3  # batches after a rise of all costs, within which a single one may undo it
 _OVERHEAD_GAIN = 0.3
-_LEAN_GAIN, _LEANS = 0.3, 0.5  # surprises of one sign, one after the other: their mean, and from where it is no accident
+_LEAN_GAIN, _LEANS = (
+    0.3,
+    0.5,
+)  # surprises of one sign, one after the other: their mean, and from where it is no accident
 _DOUBT = 0.2  # share of the weight of all shapes that are cheaper than the one that doubt picks
 
 
