@@ -195,7 +195,10 @@ class Controller:
 
     def to_dict(self) -> dict[str, Any]:
         """What outlives the process, fit for JSON; `from_dict` restores it."""
-        return plain(_Memory(**{each.name: getattr(self, f"_{each.name}") for each in fields(_Memory)}))
+        memory: dict[str, Any] = plain(
+            _Memory(**{each.name: getattr(self, f"_{each.name}") for each in fields(_Memory)})
+        )
+        return memory
 
     @classmethod
     def from_dict(cls, settings: ControlSettings, document: Mapping[str, Any]) -> Controller:
