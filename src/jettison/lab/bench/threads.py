@@ -18,6 +18,7 @@ from rich.console import Console
 import jettison as jt
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
+from jettison.lab.demo.pipeline import Runner, started
 from jettison.lab.fresh_process import in_fresh_process
 from jettison.spark.session import local_session
 
@@ -37,12 +38,11 @@ def threads(spark: SparkSession) -> Counter[str]:
 def after_batches(spark: SparkSession, folder: Path, kind: str, batches: int) -> Counter[str]:
     """Threads after so many batches of windowed counts, over rows that arrive steadily."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 1000).load()
-    shedder = None
+    runner: Runner = folder
     if kind != "plain":
-        shedder = jt.Shedder(latency="1 minute", checkpoint=folder)
-        rows = shedder.guard(rows, row_id="value")
-    writer = _windows(rows, bounds=kind == "answers").writeStream.format("noop").outputMode("append")
-    query = shedder.start(writer) if shedder else writer.option("checkpointLocation", str(folder)).start()
+        runner = jt.Shedder(latency="1 minute", checkpoint=folder)
+        rows = runner.guard(rows, row_id="value")
+    query = started(_windows(rows, bounds=kind == "answers").writeStream.format("noop").outputMode("append"), runner)
     while (last := query.lastProgress) is None or last.batchId < batches:
         time.sleep(_LOOK_AGAIN_S)
     found = threads(spark)
