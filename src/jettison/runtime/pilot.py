@@ -274,7 +274,7 @@ class Pilot:
     def answers_found(self, margins_us: Mapping[str, int | None], delay_us: int | None) -> None:
         """Judge these answers by their windows from now on; see `Doubts`. Without the watermark's delay doubt never ends."""
         with self._lock:
-            self._whole.margins_us, self._whole.touched.delay_us = margins_us, delay_us
+            self._whole.margins_us, self._whole.delay_us = margins_us, delay_us
             self._restate_doubts()
 
     def _plan_on(self) -> None:
