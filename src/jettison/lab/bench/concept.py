@@ -6,7 +6,7 @@ import os
 import shutil
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -149,36 +149,30 @@ def _by_group(group: str, *, exact_counts: bool = False) -> Policy:
 def _judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Result]:
     """Each kind against plain: task CPU, the slowest batches and state; and by group against at random."""
     cpu, state = (
-        {kind: median(of, attrgetter(name)) for kind, of in runs.items()} for name in ("cpu_s", "state_bytes")
+        {kind: median(of, attrgetter(what)) for kind, of in runs.items()} for what in ("cpu_s", "state_bytes")
     )
     slow = {kind: _high([batch for run in of_kind for batch in run.batch_s]) for kind, of_kind in runs.items()}
+    cpu_ratio = partial(median_ratio, measure=attrgetter("cpu_s"))
     results = []
-
-    def cpu_ratio(of: str, over: str) -> float:
-        return median_ratio(runs[of], runs[over], attrgetter("cpu_s"))
-
     for kind in list(runs)[1:]:
-        by_group = kind.startswith("by group")
-        bar, against = better if by_group else None, "plain over shed"
-        faster, sooner = cpu_ratio("plain", kind), slow["plain"] / slow[kind]
-        figures: list[tuple[str, float, str, float, float, float | None, float | None, str]] = [
-            ("task CPU", cpu[kind], "s", cpu["plain"], faster, None, bar, against),
-            ("95th percentile of batch times", slow[kind], "s", slow["plain"], sooner, None, bar, against),
+        by_group, against = kind.startswith("by group"), {"ratio": "plain over shed"}
+        bar, faster, sooner = (
+            better if by_group else None,
+            cpu_ratio(runs["plain"], runs[kind]),
+            slow["plain"] / slow[kind],
+        )
+        figures = [
+            Result("task CPU", cpu[kind], "s", cpu["plain"], faster, at_least=bar, config=against),
+            Result(
+                "95th percentile of batch times", slow[kind], "s", slow["plain"], sooner, at_least=bar, config=against
+            ),
         ]
         if by_group:
-            beside, larger = cpu_ratio(kind, "uniform"), state[kind] / state["plain"]
+            beside, against = cpu_ratio(runs[kind], runs["uniform"]), {"ratio": "by group over uniform"}
+            larger, grown = state[kind] / state["plain"], {"ratio": "shed over plain"}
             figures += [
-                (
-                    "task CPU against uniform",
-                    cpu[kind],
-                    "s",
-                    cpu["uniform"],
-                    beside,
-                    1.5,
-                    None,
-                    "by group over uniform",
-                ),
-                ("memory of the state", state[kind], "bytes", state["plain"], larger, 1.0, None, "shed over plain"),
+                Result("task CPU against uniform", cpu[kind], "s", cpu["uniform"], beside, at_most=1.5, config=against),
+                Result("memory of the state", state[kind], "bytes", state["plain"], larger, at_most=1.0, config=grown),
             ]
         config = {
             "kept_share": round(statistics.mean(run.kept_share for run in runs[kind]), 4),
@@ -188,8 +182,7 @@ def _judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Res
             "repetitions": len(runs[kind]),
         }
         results += [
-            Result(f"{name}, {kind}: {what}", value, unit, baseline, ratio, at_most, at_least, config | {"ratio": of})
-            for what, value, unit, baseline, ratio, at_most, at_least, of in figures
+            replace(one, name=f"{name}, {kind}: {one.name}", config={**config, **one.config}) for one in figures
         ]
     return results
 
