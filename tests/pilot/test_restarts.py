@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -277,6 +278,11 @@ def test_what_a_policy_has_learned_is_there_again_after_a_restart(fly, folder):
     assert not second.faults
 
 
+def sealed(state):
+    """A state of the policy that says so itself, whatever it holds."""
+    return {"state": json.dumps(state), "crc": zlib.crc32(json.dumps(state).encode())}
+
+
 @pytest.mark.parametrize(
     "learned",
     [
@@ -285,11 +291,14 @@ def test_what_a_policy_has_learned_is_there_again_after_a_restart(fly, folder):
         [],
         {},
         {"of": 3},
-        {"state": {"batches": "two"}},
-        {"state": {"batches": None}},
-        {"state": {}},
-        {"state": []},
-        {"state": {"batches": 1001}},
+        {"state": 3},
+        {"state": '{"batches":3}'},
+        {"crc": None},
+        sealed({"batches": "two"}),
+        sealed({"batches": None}),
+        sealed({}),
+        sealed([]),
+        sealed({"batches": 1001}),
     ],
     ids=repr,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.regions.sifter import Sifter
 from jettison.policies.uniform.uniform_drop import UniformDrop
 from jettison.policies.window.window_drop import WindowDrop
+from jettison.runtime import restart
 from jettison.source.space import Attribute
 
 MINUTE_US = 60_000_000
@@ -145,6 +147,40 @@ def test_what_is_learned_matters_for_plans(name):
     *_, plan = course(policy, observe, points, 7, range(6), DropPlan(0))
     stats, budget = situation(np.random.default_rng(8), 6, points)
     assert make().continued(plan, stats, budget) != policy.continued(plan, stats, budget)
+
+
+def spoilt(document):
+    """The document with something wrong in one place, for all places and several things."""
+    wrong = (None, "x", "AAAAAAAA", [], {}, -1, 10**18, 0.5, -1e300)
+    if isinstance(document, dict):
+        for key, part in document.items():
+            yield from ({**document, key: other} for other in (*wrong, *spoilt(part)))
+            yield {name: value for name, value in document.items() if name != key}
+    elif isinstance(document, list):
+        for place, part in enumerate(document):
+            yield from ([*document[:place], other, *document[place + 1 :]] for other in (*wrong, *spoilt(part)))
+
+
+@pytest.mark.parametrize("name", ["concept", "join", "sifter", "sifter with a sample", "network"])
+def test_whatever_a_state_says_there_is_a_plan_and_at_most_one_fault(name, monkeypatch):
+    """Even if its checksum fits, and the place that is wrong is any."""
+    monkeypatch.setattr(restart, "_checksum", lambda text: 0)
+    make, observe, points = POLICIES[name]
+    policy = make()
+    *_, before = course(policy, observe, points, 7, range(6), DropPlan(0))
+    stats, budget = situation(np.random.default_rng(8), 6, points)
+    fresh, state = make().continued(before, stats, budget), parse(encode(packed(policy.state())))
+    for wrong in spoilt(state):
+        other, faults = make(), []
+        plan = restart.first_plan(
+            other,
+            {"of": f"{type(other).__name__} 0", "crc": 0, "state": json.dumps(wrong)},
+            lambda: other.continued(before, stats, budget),  # noqa: B023
+            lambda kind, detail: faults.append(kind),  # noqa: B023
+        )
+        assert faults in ([], ["state"])
+        assert not faults or plan == fresh
+        DropPlan.from_json(plan.to_json())
 
 
 def test_of_very_many_groups_the_newest_panes_are_saved():

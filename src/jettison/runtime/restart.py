@@ -84,11 +84,10 @@ def save(folder: Folder, controller: Controller, policy: Policy, fault: Fault) -
     document = controller.to_dict()
     if policy.state_type is not None:
         try:
-            learned = {"of": _identity(policy), "state": packed(policy.state())}
-            size = len(encode(learned))
-            if size > STATE_BYTES:
-                raise ValueError(f"{size} bytes are more than {STATE_BYTES}")
-            document = {**document, _POLICY: learned}
+            state = encode(packed(policy.state()))
+            if len(state) > STATE_BYTES:
+                raise ValueError(f"{len(state)} bytes are more than {STATE_BYTES}")
+            document = {**document, _POLICY: {"of": _identity(policy), "crc": _checksum(state), "state": state}}
         except Exception as error:
             fault("state", f"what the policy has learned cannot be saved ({type(error).__name__}: {error})")
     folder.replace(_STATE_FILE, encode(document).encode())
@@ -101,7 +100,9 @@ def first_plan(policy: Policy, learned: Any, plan: Callable[[], DropPlan], fault
     knows_nothing = policy.state()
     try:
         if learned["of"] == _identity(policy):  # else it was learned of other columns, windows or regions
-            policy.restore(restored(learned["state"], policy.state_type, of=packed))
+            if learned["crc"] != _checksum(learned["state"]):
+                raise ValueError("its checksum does not fit")
+            policy.restore(restored(parse(learned["state"]), policy.state_type, of=packed))
         return plan()
     except Exception as error:
         fault("state", f"what the policy had learned cannot be read ({type(error).__name__}: {error}); learning again")
@@ -110,7 +111,11 @@ def first_plan(policy: Policy, learned: Any, plan: Callable[[], DropPlan], fault
 
 
 def _identity(policy: Policy) -> str:
-    return f"{type(policy).__name__} {zlib.crc32(repr(policy.spec).encode()):08x}"
+    return f"{type(policy).__name__} {_checksum(repr(policy.spec))}"
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.encode())
 
 
 def _saved(folder: Folder, settings: ControlSettings, fault: Fault) -> tuple[Controller | None, Any]:

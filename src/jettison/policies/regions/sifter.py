@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from jettison.core.documents import Natural, Share
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, Stats, beside_protected
-from jettison.errors import refuse
+from jettison.errors import PlanTooLarge, refuse
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.regions.build import Built, Sample
 from jettison.policies.regions.choose import Candidate, best, candidates
@@ -180,7 +180,8 @@ class Sifter(Policy):
         if not points.size:
             hint = "pass some rows of the stream, with a value for each attribute; a thousand are enough"
             refuse("`sample` must hold rows", "none", hint=hint)
-        self._newest = NewestRows(points.reshape(-1, space.dimensions), self._sample_size)
+        self._given = points.reshape(-1, space.dimensions)
+        self._newest = NewestRows(self._given, self._sample_size)
         self._rebuild(throttler=None)
 
     def learn(self, lesson: Lesson) -> None:
@@ -216,6 +217,8 @@ class Sifter(Policy):
 
     def restore(self, state: SavedSifter) -> None:
         """Rebuild the regions that were; how many rows passed stays true only of regions that have not changed."""
+        self._newest = NewestRows(self._given, self._sample_size)
+        self._built_from = self._newest.take()
         if state.newest is not None and state.built_from is not None:
             self._newest.restore(state.newest)
             self._built_from = state.built_from.reshape(-1, self.queries.space.dimensions)
@@ -312,6 +315,10 @@ class Sifter(Policy):
         """The candidate itself, or the finest of its kind whose raster fits a plan, with that raster."""
         regions, room = fitting.built.partition.boxes, _FILLED * self._plan_room / self._drop_points
         while not fits(raster := Raster.of(fitting.built.partition), fitting.built.partition, room):
+            if regions == 1:
+                refuse(
+                    "room for a region in a plan", f"{room:.0f} bytes", hint="guard fewer streams", error=PlanTooLarge
+                )
             regions = max(regions * 3 // 4, 1)
             fitting = fitting.rebuilt(sample, regions)
         assert raster is not None
