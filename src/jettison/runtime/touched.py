@@ -42,7 +42,6 @@ class Wholeness:
         self._ever_dropped = before.otherwise_us > NEVER_US
 
     def planned(self, plan: DropPlan) -> None:
-        """A plan is about to be used."""
         self._ever_dropped = self._ever_dropped or not plan.keeps_everything
         if plan.leaves_partial_answers:
             self._until_us = UNKNOWN_US
@@ -61,7 +60,6 @@ class Wholeness:
 
     @property
     def doubts(self) -> Doubts:
-        """In which answers rows may be missing."""
         always_us = DEPENDENT_US if self.dependent and self._ever_dropped else self.least_us
         since_the_first_us = UNKNOWN_US if self._ever_dropped else NEVER_US
         return Doubts(max(self._until_us, always_us), max(since_the_first_us, always_us), dict(self.margins_us))

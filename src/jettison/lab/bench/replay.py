@@ -51,7 +51,6 @@ class Attempts:
 
     @property
     def repeated(self) -> list[list[dict[int, float]]]:
-        """The attempts at each batch that had more than one."""
         return [attempts for attempts in self.by_batch.values() if len(attempts) > 1]
 
     @property

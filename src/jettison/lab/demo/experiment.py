@@ -179,7 +179,6 @@ class _Meter:
         self._last_batch, self._taken = -1, 0
 
     def moment(self, shedder: jt.Shedder | None) -> Moment:
-        """Where the run stands now."""
         self._count()
         now_s = time.time()
         elapsed_s = now_s - self._feed.started_s
