@@ -146,16 +146,13 @@ def _writer(rows: DataFrame) -> DataStreamWriter:
 
 
 def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -> float:
-    """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled.
+    """CPU time of all tasks so far, once it has settled.
 
     Of one run of a query alone, and of its micro-batches from `first_batch` on, where `run_id` is given.
     """
-    context = spark.sparkContext
-    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
     last = -1.0
     for _ in itertools.count():
-        with urllib.request.urlopen(url, timeout=30) as response:
-            stages = [stage for stage in json.load(response) if _is_of(stage, run_id, first_batch)]
+        stages = [one for one in driver_says(spark, "stages?status=complete") if _is_of(one, run_id, first_batch)]
         if run_id and not stages:
             refuse(
                 "stages that say which run they belong to",
@@ -170,6 +167,14 @@ def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -
         last = total
         time.sleep(0.2)
     raise AssertionError("unreachable")
+
+
+def driver_says(spark: SparkSession, what: str) -> Any:
+    """What the driver's documented REST interface answers."""
+    context = spark.sparkContext
+    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/{what}"
+    with urllib.request.urlopen(url, timeout=30) as response:
+        return json.load(response)
 
 
 def _is_of(stage: Mapping[str, Any], run_id: str, first_batch: int) -> bool:

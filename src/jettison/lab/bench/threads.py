@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from rich.console import Console
 import jettison as jt
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
+from jettison.lab.bench.streams import driver_says
 from jettison.lab.demo.pipeline import Runner, started
 from jettison.lab.fresh_process import in_fresh_process
 from jettison.spark.session import local_session
@@ -28,11 +27,9 @@ _KINDS = ("plain", "guard", "answers")
 
 
 def threads(spark: SparkSession) -> Counter[str]:
-    """How many threads of each pool the driver has now, by its documented REST interface."""
-    context = spark.sparkContext
-    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/executors/driver/threads"
-    with urllib.request.urlopen(url, timeout=30) as response:
-        return Counter(re.split(r"[-#]?\d", thread["threadName"])[0] for thread in json.load(response))
+    """How many threads of each pool the driver has now."""
+    all_threads = driver_says(spark, "executors/driver/threads")
+    return Counter(re.split(r"[-#]?\d", thread["threadName"])[0] for thread in all_threads)
 
 
 def after_batches(spark: SparkSession, folder: Path, kind: str, batches: int) -> Counter[str]:
