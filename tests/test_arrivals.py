@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from jettison.control.arrivals import Arrivals
-from jettison.control.memory import from_plain, to_plain
+from jettison.core.documents import plain, restored
 from jettison.core.stats import PointStats, Stats
 
 
@@ -129,7 +129,7 @@ def test_silence_ends_the_rate() -> None:
     arrivals.observe(batch(1, 2.0, 1000))
     arrivals.idle(60.0)
     assert (arrivals.rows_per_s, arrivals.served_until_s) == (0.0, 60.0)
-    assert from_plain(json.loads(json.dumps(to_plain(arrivals))), Arrivals) == arrivals
+    assert restored(json.loads(json.dumps(plain(arrivals))), Arrivals) == arrivals
 
 
 @pytest.mark.parametrize("span_s", [0.0, 0.022, 0.9])
@@ -146,7 +146,7 @@ def test_a_batch_repeated_after_a_restart_is_not_divided_by_the_time_since() -> 
     arrivals = Arrivals()
     for n in range(3):
         arrivals.observe(batch(n, 100.0 + n, 22_000, oldest=99.0 + n, newest=100.0 + n))
-    arrivals = from_plain(json.loads(json.dumps(to_plain(arrivals))), Arrivals)
+    arrivals = restored(json.loads(json.dumps(plain(arrivals))), Arrivals)
     arrivals.begin()
     arrivals.observe(batch(3, 105.4, 22_000, oldest=102.0, newest=103.0))  # repeated 3.4 s after the last trigger
     assert arrivals.rows_per_s == pytest.approx(22_000)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.control.load_model import LoadModel, Running
-from jettison.control.memory import from_plain, to_plain
+from jettison.core.documents import plain, restored
 
 FIXED, PER_SEEN, PER_KEPT = 0.3, 0.8e-6, 9.2e-6
 
@@ -83,9 +83,9 @@ def test_a_restart_does_not_spoil_what_was_learned() -> None:
 
 def test_batches_without_rows_teach_nothing() -> None:
     model = trained()
-    before = to_plain(model)
+    before = plain(model)
     model.observe(0, 0, 5.0)
-    assert to_plain(model) == before
+    assert plain(model) == before
     assert not LoadModel().ready
 
 
@@ -137,5 +137,5 @@ def test_costs_stay_positive_and_finite_whatever_comes(batches: list[tuple[int, 
         model.observe(seen, int(seen * share), duration_s)
         if model.ready:
             assert all(c > 0 and math.isfinite(c) for c in (model.fixed_s, model.per_seen_row_s, model.per_kept_row_s))
-    document = json.loads(json.dumps(to_plain(model), allow_nan=False))
-    assert to_plain(from_plain(document, LoadModel)) == document
+    document = json.loads(json.dumps(plain(model), allow_nan=False))
+    assert plain(restored(document, LoadModel)) == document

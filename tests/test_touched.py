@@ -17,8 +17,8 @@ from jettison.core.stats import Budget, EventTimes, Stats
 from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.pilot import Pilot
-from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
-from jettison.runtime.touched import TouchedTimes
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts, Schedule
+from jettison.runtime.touched import Wholeness
 from pilot_parts import SETTINGS, FakePublisher, ScriptedController, fly_by
 
 KEPT, THINNED, LATE = RandomDrop(), RandomDrop(0.3), RandomDrop(1.0, late_keep_fraction=0.0, late_after_s=5.0)
@@ -227,20 +227,19 @@ def test_while_nothing_is_dropped_all_answers_are_whole(threadless: None) -> Non
 
 
 def test_without_a_watermark_doubt_never_ends() -> None:
-    touched = TouchedTimes()
-    touched.open()
-    touched.observe(EventTimes(100, 0))
-    touched.close()
-    assert touched.until_us == UNKNOWN_US
-    touched.delay_us = 7
-    touched.close()
-    assert touched.until_us == 108
+    whole, kept_all = Wholeness(), BatchReport("run", 0, 1e9, 1.0, 1, 2, event_times=EventTimes(100, 0))
+    whole.planned(DropPlan(1, {"rows": THINNED}))
+    whole.batch(kept_all, Schedule.of(DropPlan(2)))
+    assert whole.doubts.until_us == UNKNOWN_US
+    whole.delay_us = 7
+    whole.batch(kept_all, Schedule.of(DropPlan(2)))
+    assert whole.doubts.until_us == 108
 
 
 def test_what_an_earlier_run_knew_of_its_windows_is_not_believed() -> None:
     """The query may have been changed since."""
-    assert TouchedTimes(10**15).is_open
-    assert not TouchedTimes().is_open
+    assert Wholeness(Doubts(10**15)).doubts.until_us == UNKNOWN_US
+    assert Wholeness().doubts.until_us == NEVER_US
 
 
 @pytest.mark.parametrize("least_us", [UNKNOWN_US, DEPENDENT_US])

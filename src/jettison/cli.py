@@ -24,35 +24,17 @@ _PHASES = "12,42,12"
 _WARM, _COLD = "jettison-demo.png", "jettison-demo-cold.png"
 
 
-class _BenchHelp(TyperCommand):
-    """Help with the table of benchmarks, which is looked up when help is asked for: a command imports its part alone."""
+class _HelpWithTable(TyperCommand):
+    """Help with the table of what there is to run, looked up when help is asked for: a command imports its part alone."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        from jettison.lab.experiments import listing_of_benchmarks
+        from jettison.lab.experiments import listing_of_benchmarks, listing_of_papers
 
-        self.help = f"""{self.help}
-
-How long each takes, roughly, on two cores (all of them: 1 to 2 hours), and what it measures:
-
-\b
-{listing_of_benchmarks()}
-"""
-        super().format_help(ctx, formatter)
-
-
-class _ReproduceHelp(TyperCommand):
-    """Help with the table of papers, in the same way."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        from jettison.lab.experiments import listing_of_papers
-
-        self.help = f"""{self.help}
-
-How long each takes, roughly, on two cores (?: not measured):
-
-\b
-{listing_of_papers()}
-"""
+        title, listing = {
+            "bench": (" (all of them: 1 to 2 hours), and what it measures", listing_of_benchmarks),
+            "reproduce": (" (?: not measured)", listing_of_papers),
+        }[str(self.name)]
+        self.help = f"{self.help}\n\nHow long each takes, roughly, on two cores{title}:\n\n\b\n{listing()}\n"
         super().format_help(ctx, formatter)
 
 
@@ -98,7 +80,7 @@ def demo(
     run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold)
 
 
-@app.command(cls=_BenchHelp)
+@app.command(cls=_HelpWithTable)
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
@@ -115,7 +97,7 @@ def bench(
         raise typer.Exit(1)
 
 
-@app.command(cls=_ReproduceHelp)
+@app.command(cls=_HelpWithTable)
 def reproduce(
     paper: Annotated[str, typer.Argument(help="aurora, concept, load, sifter or window.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions; every claim is still checked.")] = False,

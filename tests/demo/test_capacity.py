@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,7 +22,8 @@ def test_the_median_of_the_batches_after_the_first_two_counts(monkeypatch: pytes
     monkeypatch.setattr(capacity, "raw_rides", lambda spark, folder, **how: how)
     # Two that warm up, one without rows, three of 100, 200 and 1000 rows a second.
     batches = [(400, 8.0), (400, 6.0), (0, 0.1), (400, 4.0), (400, 2.0), (400, 0.4)]
-    monkeypatch.setattr(capacity, "_start", lambda raw, folder, guarded: query)
+    monkeypatch.setattr(capacity, "fares", lambda raw, folder, bound_s: (Mock(), None))
+    monkeypatch.setattr(capacity, "started", lambda writer, runner: query)
     query = SimpleNamespace(awaitTermination=lambda: None, recentProgress=[progress(*batch) for batch in batches])
     found = capacity._throughput(None, tmp_path, 400, 5)  # type: ignore[arg-type]
     assert found == pytest.approx(200.0)

@@ -38,19 +38,17 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         told.update(batch_s=batch_s, overload=overload)
         return CAPACITY
 
-    def plain(spark: None, folder: Path, phases: Sequence[Phase], watch: Any) -> Run:
-        told["plain"] = list(phases)
-        watch(Moment("plain", 1.0, 50.0, 100.0, 1.0, 77.0))
-        return run_with([1.0] * 10 + [3.0, 9.0, 27.0], name="plain", kept=1.0)
-
-    def shed(spark: None, folder: Path, phases: Sequence[Phase], bound_s: float, watch: Any) -> Run:
+    def run_fares(spark: None, folder: Path, phases: Sequence[Phase], bound_s: float | None, watch: Any) -> Run:
+        if bound_s is None:
+            told["plain"] = list(phases)
+            watch(Moment("plain", 1.0, 50.0, 100.0, 1.0, 77.0))
+            return run_with([1.0] * 10 + [3.0, 9.0, 27.0], name="plain", kept=1.0)
         told.update(shed=list(phases), bound_s=bound_s)
         return run_with([1.0] * 60, name="shed", kept=0.3)
 
     monkeypatch.setattr(command, "local_session", session)
     monkeypatch.setattr(command, "measure_capacity", capacity)
-    monkeypatch.setattr(command, "run_plain", plain)
-    monkeypatch.setattr(command, "run_shed", shed)
+    monkeypatch.setattr(command, "run_fares", run_fares)
     monkeypatch.setattr(command.verdict, "answers", lambda spark, run, output: ANSWERS)
     return told
 

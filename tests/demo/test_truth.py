@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.lab.demo.landing import land_all
+from jettison.lab.demo.landing import Answer, Landing, _times_in_book, land_all
 from jettison.lab.demo.rides import BOOK_ROWS, RideBook
 from jettison.lab.demo.schedule import Schedule
-from jettison.lab.demo.truth import Answer, _times_in_book, true_answers
 
 Answers = dict[tuple[int, str], tuple[int, int]]
 
@@ -55,7 +54,7 @@ def test_truth_is_what_json_says_about_the_landed_files(tmp_path: Path, read_lan
 
 def test_the_mean_is_that_of_the_fares() -> None:
     schedule, book = Schedule.of_rows(1000, rows_per_file=1000), RideBook(7)
-    for (_, zone), answer in true_answers(schedule, book, window_s=60).items():
+    for (_, zone), answer in Landing(schedule, book, 0).truth(window_s=60).items():
         fares = book.fare_cents[:1000][book.zone[:1000] == int(zone[1:]) - 1] / 100
         assert answer.rides == len(fares)
         assert answer.fare_mean == pytest.approx(fares.mean())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from jettison.control.controller import Controller
 from jettison.core.plan import DropPlan
 from jettison.errors import DamagedPlan
+from jettison.policies import UniformDrop
+from jettison.policies.base import STATE_BYTES
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.ledger import Ledger, Totals
 from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
@@ -234,3 +237,102 @@ def test_no_secret_of_an_error_goes_anywhere(fly, folder, caplog):
     pilot.batch(counted(0))
     pilot.close(error="password=hunter2")
     assert "hunter2" not in str(records(folder)) + str(warnings(caplog)) + publisher.published().newest.cause
+
+
+class Learner(UniformDrop):
+    """Counts the batches that it is told of, and says so in its plans; it fails at more than a thousand."""
+
+    state_type = dict[str, int]
+
+    def __init__(self):
+        object.__setattr__(self, "learned", {"batches": 0})
+
+    def learn(self, lesson):
+        self.learned["batches"] += lesson.counted is None
+
+    def state(self):
+        return self.learned
+
+    def restore(self, state):
+        object.__setattr__(self, "learned", dict(state))
+
+    def plan(self, stats, budget):
+        if self.learned["batches"] > 1000:
+            raise ValueError("so many batches")
+        return replace(super().plan(stats, budget), cause=f"{self.learned['batches']} batches")
+
+
+def run_before(fly, folder, policy):
+    """A run of two batches, and what it has saved."""
+    first = fly(FilePublisher(folder), policy=policy)
+    shed(first, 0.25)
+    shed(first, 0.25, number=1)
+    first.close()
+    return json.loads(folder.read("controller.json"))
+
+
+def test_what_a_policy_has_learned_is_there_again_after_a_restart(fly, folder):
+    run_before(fly, folder, Learner())
+    second = fly(FilePublisher(folder), policy=Learner())
+    assert second.plan.cause == "restored after a restart: 2 batches"
+    assert not second.faults
+
+
+def sealed(state):
+    """A state of the policy that says so itself, whatever it holds."""
+    return {"state": json.dumps(state), "crc": zlib.crc32(json.dumps(state).encode())}
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        None,
+        3,
+        [],
+        {},
+        {"of": 3},
+        {"state": 3},
+        {"state": '{"batches":3}'},
+        {"crc": None},
+        sealed({"batches": "two"}),
+        sealed({"batches": None}),
+        sealed({}),
+        sealed([]),
+        sealed({"batches": 1001}),
+    ],
+    ids=repr,
+)
+def test_whatever_is_wrong_in_the_policys_state_the_query_starts_and_the_controller_is_restored(
+    fly, folder, caplog, learned
+):
+    state = run_before(fly, folder, Learner())
+    known = {**state["policy"], **learned} if isinstance(learned, dict) and learned else learned
+    folder.replace("controller.json", json.dumps({**state, "policy": known}).encode())
+    second = fly(FilePublisher(folder), policy=Learner())
+    assert second.plan.cause == "restored after a restart: 0 batches"
+    assert second.plan.points["rows"].keep_fraction == 0.25
+    is_another = learned is None or learned == {"of": 3}
+    assert second.faults == ({} if is_another else {"state": 1})
+    assert len(warnings(caplog)) == len(second.faults)
+
+
+def test_a_damaged_state_of_the_controller_does_not_cost_what_the_policy_has_learned(fly, folder):
+    state = run_before(fly, folder, Learner())
+    folder.replace("controller.json", json.dumps({"policy": state["policy"]}).encode())
+    second = fly(FilePublisher(folder), policy=Learner())
+    assert (second.plan.cause, second.faults) == ("2 batches", {"state": 1})
+
+
+def test_what_another_policy_has_learned_is_left_alone(fly, folder):
+    run_before(fly, folder, Learner())
+    second = fly(FilePublisher(folder), policy=UniformDrop())
+    assert second.plan.cause == "restored after a restart: start"
+    assert not second.faults
+
+
+def test_a_state_that_is_too_large_is_said_and_not_saved(fly, folder, caplog):
+    policy = Learner()
+    policy.learned.update((f"group {number}", number) for number in range(STATE_BYTES // 10))
+    state = run_before(fly, folder, policy)
+    assert state == {"keep": 0.25}
+    assert len(warnings(caplog)) == 1

@@ -107,6 +107,22 @@ class BlindToProtected(UniformDrop):
         return DropPlan(0, points, budget.cause)
 
 
+class Absent(UniformDrop):
+    """Forgets what it had learned when it is told of it."""
+
+    state_type = float
+    share = 0.5
+
+    def plan(self, stats, budget):
+        return replace(UniformDrop().plan(stats, budget), cause=f"a share of {self.share}")
+
+    def state(self):
+        return self.share
+
+    def restore(self, state):
+        object.__setattr__(self, "share", 1.0)
+
+
 @pytest.mark.parametrize(
     ("policy", "check", "complaint"),
     [
@@ -119,6 +135,7 @@ class BlindToProtected(UniformDrop):
         (Talkative(), checks.check_fits_its_bytes, "bytes are more than 65536"),
         (Spendthrift(), checks.check_meets_budget, "of a budget of"),
         (BlindToProtected(), checks.check_meets_budget, "of a budget of"),
+        (Absent(), checks.check_goes_on_from_its_state, "makes another plan"),
     ],
     ids=lambda value: getattr(value, "__name__", None) or type(value).__name__,
 )

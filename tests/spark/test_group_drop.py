@@ -19,7 +19,9 @@ import jettison as jt
 from jettison.core.plan import DropPlan
 from jettison.core.storage import Folder
 from jettison.errors import InvalidSetting
-from jettison.lab.reproduce.concept.live import ROUTE, SCHEMA, DriftCase, at_share, land, run_case
+from jettison.lab.bench.scripted import keep, scripted
+from jettison.lab.reproduce.concept.live import ROUTE, SCHEMA, DriftCase, land, run_case
+from jettison.policies.groups.concept_drop import ConceptDrop
 from jettison.policies.groups.group_keys import GROUP_BITS, PANES, packed, unpacked
 from jettison.policies.groups.group_setting import GroupDrop, keep_shares
 from jettison.runtime.schedule import Schedule
@@ -322,7 +324,7 @@ def test_percentiles_and_functions_over_a_windows_rows_see_what_was_kept_with_it
         answers = grouped.agg(jt.avg("fare").alias("fare"), jt.percentile("fare", 0.5).alias("median"), held)
         return answers.withColumn("mean", F.udf(mean_of, "double")("held")).drop("held")
 
-    policy = at_share(0.25, group=ROUTE, time="time", window="60 seconds", strict=True)
+    policy = scripted(ConceptDrop, lambda batch: keep(0.25), group=ROUTE, time="time", window="60 seconds", strict=True)
     found, shedder = shed(spark, tmp_path, policy, query)
     assert shedder.ledger.totals().kept < 0.8 * 4000
     every = spark.read.parquet(str(tmp_path / "in")).groupBy(F.expr(ROUTE).alias("route"))

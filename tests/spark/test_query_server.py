@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.lab.bench.query_server import matched, per_query
+from jettison.lab.bench.query_server import matched
 from jettison.source.space import Attribute, Space
 from sifter_cases import random_queries, random_rows
 
@@ -46,18 +46,6 @@ def test_expressions_with_categories_and_several_boxes_match_each_row_once(spark
     pairs = matched(rows, queries).select("id", "jt_query").collect()
     # As in SQL: an unknown sector is not 'tech', and does not matter where the sector is not asked for.
     assert sorted((row.id, row.jt_query) for row in pairs) == [(1, 0), (1, 1), (2, 1), (3, 0), (3, 1), (4, 0)]
-
-
-def test_completeness_is_the_share_kept_and_wanted_estimates_the_rows(spark):
-    space = Space([Attribute.number("x", 0, 1)])
-    queries = jt.RangeQueries(space, ["x < 0.5", "x >= 0.5"])
-    kept = spark.range(100_000).select((F.col("id") / 100_000).alias("x"))
-    share = F.when(F.col("x") < 0.5, 0.25).otherwise(0.5)
-    kept = kept.where(F.rand(3) < share).withColumn("jt_weight", 1 / share)
-    found = {row.jt_query: row for row in per_query(matched(kept, queries)).collect()}
-    assert found[0].completeness == pytest.approx(0.25)
-    assert found[1].completeness == pytest.approx(0.5)
-    assert found[0].wanted == pytest.approx(50_000, rel=0.05)
 
 
 def test_matching_is_a_broadcast_join_without_python(spark):

@@ -74,6 +74,8 @@ class DropLargest(Policy):
     column: str
     highest: dict[str, float] = field(default_factory=dict)
 
+    state_type: ClassVar[Any] = dict[str, float]
+
     @property
     def spec(self) -> LimitSpec:
         return LimitSpec(self.column)
@@ -84,6 +86,12 @@ class DropLargest(Policy):
     def learn(self, lesson: Lesson) -> None:
         for name, highest in lesson.observed.items():
             self.highest[name] = max(self.highest.get(name, 0.0), highest)
+
+    def state(self) -> dict[str, float]:
+        return self.highest
+
+    def restore(self, state: dict[str, float]) -> None:
+        self.highest = dict(state)
 
     def _setting(self, name: str, share: float, stats: Stats) -> Limit:
         others = beside_protected(share, stats.points[name].protected_share)
@@ -143,6 +151,7 @@ def test_it_runs_on_spark_under_the_controller_and_goes_on_after_a_restart(spark
             rows = costly(shedder.guard(feed.stream(spark), row_id="id", arrival="at"), row_ms=2.0)
             started_s = time.time()
             with Live(shedder, shedder.start(rows.writeStream.foreachBatch(sink))) as live:
+                assert bool(policy.highest) == restored, "what it has learned is there again before the first batch"
                 live.until(lambda: len(live.batches(started_s)) > 1, "a second batch")  # noqa: B023
                 feed.rows_per_s = MANY
                 live.until(lambda: sum(map(dropped, live.batches(started_s))) > 100, "shedding")  # noqa: B023

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jettison.control.memory import Count, Number
+from jettison.core.documents import Moment, Natural
 from jettison.core.stats import Budget
 
 _REMEMBERED = 64
@@ -14,7 +14,7 @@ _REMEMBERED = 64
 class PlanHistory:
     """The budgets that became plans, each with the time from which it counts."""
 
-    plans: list[tuple[Number, Count, Budget]] = field(default_factory=list)
+    plans: list[tuple[Moment, Natural, Budget]] = field(default_factory=list)
 
     def add(self, version: int, from_s: float, budget: Budget) -> None:
         """Note that `budget` is plan `version`; a known version changes nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from jettison.control.memory import Count, Length, Number
+from jettison.core.documents import Amount, Moment, Natural
 from jettison.core.stats import Stats
 
 _CHANGE = 0.3  # relative change of the arrival rate from which it is followed at once
@@ -53,20 +53,20 @@ class Arrivals:
 
     given_cap: int | None = None
     """Cap that the source is said to have."""
-    started_s: Number | None = None
-    seen: Count = 0
-    newest_s: Number | None = None
-    advanced: tuple[Number, Number] | None = None
-    ages_s: list[Number] = field(default_factory=list)
-    distrust: Count = 0
-    rows_per_s: Length | None = None
-    served_until_s: Number = 0.0
+    started_s: Moment | None = None
+    seen: Natural = 0
+    newest_s: Moment | None = None
+    advanced: tuple[Moment, Moment] | None = None
+    ages_s: list[Moment] = field(default_factory=list)
+    distrust: Natural = 0
+    rows_per_s: Amount | None = None
+    served_until_s: Moment = 0.0
     """Rows that arrived later than this still wait, by the engine's clock."""
     observed: bool = False
     """Whether the last batch told when its rows arrived, credibly."""
     rising: bool = False
     """Whether the last batch had far more rows than the rate before it explains."""
-    row_cap: Count | None = None
+    row_cap: Natural | None = None
     """Rows of a full batch while a cap leaves rows behind in the source, else `None`."""
 
     @property

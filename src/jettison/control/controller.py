@@ -18,10 +18,10 @@ from jettison.control.budget_figures import BudgetFigures
 from jettison.control.causes import about_the_clock, why_keep_all, why_shed
 from jettison.control.control_settings import ControlSettings
 from jettison.control.load_model import Costs, LoadModel, Running
-from jettison.control.memory import from_plain, to_plain
 from jettison.control.next_batch import NextBatch, Source
 from jettison.control.outlook import HELPS, Ahead, Outlook
 from jettison.control.startup import COLDEST, StartUp
+from jettison.core.documents import plain, restored
 from jettison.core.stats import Budget, Stats
 from jettison.errors import refuse
 
@@ -39,6 +39,7 @@ _RISING = 1.3  # the same where the last batch already had far more rows than th
 _LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time to see whether it is only a slow one
 _LEAD_S, _TICK_S = 0.1, 0.2  # until a plan counts, and until the middle of the time for which it is the newest
 _WAITS_S = 0.2  # without a batch, after which the engine waits for rows or its trigger; less passes between any two
+_MOST = 100.0  # logarithms of costs, and evidence for them
 _STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
 
 
@@ -197,14 +198,17 @@ class Controller:
 
     def to_dict(self) -> dict[str, Any]:
         """What outlives the process, fit for JSON; `from_dict` restores it."""
-        return to_plain(_Memory(**{each.name: getattr(self, f"_{each.name}") for each in fields(_Memory)}))
+        memory: dict[str, Any] = plain(
+            _Memory(**{each.name: getattr(self, f"_{each.name}") for each in fields(_Memory)})
+        )
+        return memory
 
     @classmethod
     def from_dict(cls, settings: ControlSettings, document: Mapping[str, Any]) -> Controller:
         """Restore what `to_dict` gave, under settings that may have changed meanwhile; go on with `initial`."""
         controller = cls(settings)
         try:
-            memory = from_plain(document, _Memory)
+            memory = restored(document, _Memory, most=_MOST)
         except ValueError as error:
             hint = "start with a new Controller; it learns the load again within a few batches"
             refuse("state of a controller", f"{error!r}", hint=hint, cause=error)

@@ -8,8 +8,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
-from jettison.control.memory import Count, Length, Vector
+from jettison.core.documents import Amount, Natural
+
+Vector = NDArray[np.float64]
 
 # The shapes: rows whose work equals the fixed part of a batch's work, and what part of a kept row's work seeing it is.
 _ROWS, _SEEN = (
@@ -108,11 +111,11 @@ class LoadModel:
     """Relative scatter of the work of batches that differ in nothing."""
     lean: Annotated[float, Meta(ge=-10.0, le=10.0)] = 0.0
     """Mean of the last surprises in standard deviations: off zero while costs drift one way."""
-    batches_raised: Count = _UNDO + 1
-    overhead_s: Length = 0.0
-    rows: Length = 0.0
+    batches_raised: Natural = _UNDO + 1
+    overhead_s: Amount = 0.0
+    rows: Amount = 0.0
     first: bool = True
-    batches: Count = 0
+    batches: Natural = 0
     """Batches learned from."""
 
     def __post_init__(self) -> None:

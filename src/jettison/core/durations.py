@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from typing import NoReturn
 
-from jettison.errors import InvalidSetting, explain, refuse
+from jettison.errors import refuse
 
 Duration = str | float | int | timedelta
 
@@ -37,7 +38,7 @@ def seconds(value: Duration, *, name: str = "duration") -> float:
     """
     result = _read(value)
     if not (math.isfinite(result) and result > 0):
-        raise InvalidSetting(_complaint(value, name))
+        _refuse(value, name)
     return result
 
 
@@ -49,7 +50,7 @@ def microseconds(value: Duration, *, name: str = "duration") -> int:
     """
     result = round(seconds(value, name=name) * 1e6)
     if result < 1:
-        raise InvalidSetting(_complaint(value, name))
+        _refuse(value, name)
     return result
 
 
@@ -85,5 +86,5 @@ def _parse(text: str) -> float:
     return float(match["number"]) * _SECONDS_PER_UNIT[singular]
 
 
-def _complaint(value: object, name: str) -> str:
-    return explain(f"`{name}` must be a positive duration", repr(value), hint="write '3 seconds', '250 ms' or 1.5")
+def _refuse(value: object, name: str) -> NoReturn:
+    refuse(f"`{name}` must be a positive duration", repr(value), hint="write '3 seconds', '250 ms' or 1.5")

@@ -59,7 +59,6 @@ class DropPlan:
 
     @property
     def keeps_everything(self) -> bool:
-        """Whether no drop point drops anything."""
         return all(setting.keeps_everything for setting in self.points.values())
 
     @property

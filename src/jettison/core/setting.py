@@ -51,7 +51,6 @@ class Setting(ABC):
         @property
         def keep_fraction(self) -> float:
             """Share of the unprotected rows that the setting is expected to keep."""
-            ...
 
     @property
     def keep_fraction_of_late(self) -> float:

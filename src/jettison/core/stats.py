@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
 
-from msgspec import Meta
-
-from jettison.core.documents import Share
+from jettison.core.documents import Amount, Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +149,7 @@ class Budget:
 
     share: Share
     late_share: Share
-    late_after_s: Annotated[float, Meta(ge=0.0, le=1e15)]
+    late_after_s: Amount
     cause: str
 
 

@@ -8,6 +8,7 @@ On a local disk they are readable by this user alone: what is on record names th
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
 import time
@@ -71,18 +72,17 @@ class Folder:
             self._filesystem, self._path = _remote(self.uri, scheme)
 
     def __truediv__(self, name: str) -> Folder:
-        child = object.__new__(Folder)
-        child.uri = f"{self.uri}/{name}"
-        child._filesystem, child._path, child._root = self._filesystem, f"{self._path}/{name}", self._root
-        return child
+        return self._elsewhere(f"{self.uri}/{name}", f"{self._path}/{name}")
 
     @property
     def parent(self) -> Folder:
         """The folder that this one lies in."""
-        parent = object.__new__(Folder)
-        parent.uri, parent._path = self.uri.rpartition("/")[0], self._path.rpartition("/")[0]
-        parent._filesystem, parent._root = self._filesystem, self._root
-        return parent
+        return self._elsewhere(self.uri.rpartition("/")[0], self._path.rpartition("/")[0])
+
+    def _elsewhere(self, uri: str, path: str) -> Folder:
+        other = copy.copy(self)
+        other.uri, other._path = uri, path
+        return other
 
     def __repr__(self) -> str:
         return f"Folder({self.uri!r})"

@@ -92,7 +92,7 @@ _BENCHMARKS = (
     _apart("threads", _MANY, "threads of the driver", "threads:driver_threads"),
     _pure("controller", "a step's time; overloads, simulated", "pure:controller"),
     _pure("coverage", "how often bounds hold truth, simulated", "pure:coverage"),
-    _pure("sifter", "a sifter's construction and size", "sifter_pure:sifter"),
+    _pure("sifter", "a sifter's construction and size", "pure:sifter"),
     Experiment(
         "coverage-tables", _FEW, "docs/estimators.md, simulated", Kind.CASES, f"{_BENCH}.coverage_tables:tables"
     ),

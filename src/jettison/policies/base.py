@@ -12,6 +12,9 @@ from jettison.core.setting import Setting
 from jettison.core.spec import Spec
 from jettison.core.stats import Budget, EventTimes, Stats
 
+STATE_BYTES = 4 * 2**20
+"""Most bytes that the state of a policy may take as text; what takes more is not saved."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
@@ -53,6 +56,9 @@ class Policy(ABC):
     takes_protected: ClassVar[bool] = True
     """Whether some rows may be excepted from all plans."""
 
+    state_type: ClassVar[Any] = None
+    """Type of the document that holds what it has learned; `None` where plans depend on nothing that it learns."""
+
     @property
     @abstractmethod
     def spec(self) -> Spec:
@@ -89,6 +95,17 @@ class Policy(ABC):
 
     def learn(self, lesson: Lesson) -> None:
         """Take note of a batch; plans made from now on may differ."""
+        return
+
+    def state(self) -> Any:
+        """What it has learned and what is still true after a restart, as `state_type`; `restore` goes on from there.
+
+        Saved after every batch, in at most `STATE_BYTES`. Restored only under a policy of the same class and spec.
+        """
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Know what `state` says, in place of all that was learned; raises `ValueError` where it cannot be true."""
         return
 
     def expected_share(self, setting: Setting, times: EventTimes) -> float:

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from jettison.core.documents import encode, packed, parse, restored
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, EventTimes, PointStats, Stats, with_protected
 from jettison.errors import DamagedPlan
-from jettison.policies.base import Policy
+from jettison.policies.base import STATE_BYTES, Policy
 
 Check = Callable[[Policy], None]
 
@@ -83,6 +84,18 @@ def check_meets_budget(policy: Policy) -> None:
         _require(expected <= allowed + slack, f"{expected:.4f} is kept of a budget of {allowed:.4f} for {stats}")
 
 
+def check_goes_on_from_its_state(policy: Policy) -> None:
+    """What it has learned survives its way through text, in bounded size, and plans are then what they were."""
+    for stats, budget in _situations(policy, count=5):
+        plan, state = policy.plan(stats, budget), packed(policy.state())
+        size = len(encode(state))
+        _require(size <= STATE_BYTES, f"{size} bytes of state are more than {STATE_BYTES}")
+        if policy.state_type is not None:
+            policy.restore(restored(parse(encode(state)), policy.state_type, of=packed))
+        _require(policy.plan(stats, budget) == plan, f"its own state makes another plan for {stats} and {budget}")
+        _require(packed(policy.state()) == state, "its own state makes another state")
+
+
 ALL_CHECKS: tuple[Check, ...] = (
     check_deterministic,
     check_keeps_everything_when_idle,
@@ -90,6 +103,7 @@ ALL_CHECKS: tuple[Check, ...] = (
     check_round_trips_through_json,
     check_fits_its_bytes,
     check_meets_budget,
+    check_goes_on_from_its_state,
 )
 
 

@@ -21,25 +21,20 @@ class Companion(Protocol):
     @property
     def name(self) -> str:
         """Key of its status in `Status.companions`."""
-        ...
 
     @property
     def operator(self) -> str:
         """How the text of a query's plan shows it."""
-        ...
 
     @property
     def keeps_answers_exact(self) -> bool:
         """Whether an answer of the query can be called exact while it drops rows."""
-        ...
 
     def status(self) -> object:
         """How it is doing; its text is shown."""
-        ...
 
     def close(self) -> None:
         """Put the last batch on record: the query has ended."""
-        ...
 
 
 class CompanionReport(msgspec.Struct, frozen=True):

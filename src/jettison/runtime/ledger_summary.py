@@ -104,7 +104,6 @@ class Summary(Struct):
     damaged: Natural = 0
 
     def has(self, kind: str, record: CountedRecord) -> bool:
-        """Whether a record of the same batch is there."""
         batches = self.on_record.get(_series(kind, record))
         return batches is not None and record.batch_id in batches
 

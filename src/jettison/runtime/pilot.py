@@ -54,7 +54,7 @@ class Pilot:
     publisher
         Carries the plans.
     folder
-        Where the controller's state is kept across restarts.
+        Where the state of controller and policy is kept across restarts.
     ledger
         Where everything is recorded.
     exact_counts
@@ -110,7 +110,12 @@ class Pilot:
         self.controller = found.controller or Controller(settings)
         self.controller.dry_run = dry_run
         # The restored share stands, and late rows are thinned: a backlog has grown in the meantime.
-        plan = self._planned(found.last_plan, self._nothing_seen(0.0), self.controller.initial())
+        plan = restart.first_plan(
+            policy,
+            found.learned,
+            partial(self._planned, found.last_plan, self._nothing_seen(0.0), self.controller.initial()),
+            self.fault,
+        )
         cause = plan.cause if found.controller is None else _RESTORED + plan.cause
         self.plan = replace(plan, version=found.next_version, cause=cause)
         self._last_stats: Stats | None = None
@@ -192,14 +197,14 @@ class Pilot:
         # A batch's duration belongs to the rows that were really processed.
         budget = self.controller.step(self._as_load(stats.everything_kept() if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)
-        restart.save_controller(self._folder, self.controller)
+        restart.save(self._folder, self.controller, self._policy, self.fault)
 
     def _as_load(self, stats: Stats) -> Stats:
         return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
-        restart.save_controller(self._folder, self.controller)
+        restart.save(self._folder, self.controller, self._policy, self.fault)
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
         proposed = self._planned(self._on_record, stats, budget)
@@ -269,7 +274,7 @@ class Pilot:
     def answers_found(self, margins_us: Mapping[str, int | None], delay_us: int | None) -> None:
         """Judge these answers by their windows from now on; see `Doubts`. Without the watermark's delay doubt never ends."""
         with self._lock:
-            self._whole.margins_us, self._whole.touched.delay_us = margins_us, delay_us
+            self._whole.margins_us, self._whole.delay_us = margins_us, delay_us
             self._restate_doubts()
 
     def _plan_on(self) -> None:

@@ -23,19 +23,15 @@ class Publisher(Protocol):
 
     def publish(self, schedule: Schedule, valid_until_us: int) -> None:
         """Put a schedule in force, with a lease until then."""
-        ...
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether a schedule can be published, with room to spare for a plan that keeps everything."""
-        ...
 
     def published(self) -> Schedule | None:
         """The schedule on file, if there is one."""
-        ...
 
     def lease_ends_us(self) -> int | None:
         """When the lease on file ends or has ended; `None` where nothing readable is on file."""
-        ...
 
 
 class PlanBoard:

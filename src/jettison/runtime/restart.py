@@ -1,21 +1,24 @@
-"""What a restart finds of the run before it: what was published, the last plan, and the controller's state."""
+"""What a restart finds of the run before it: what was published, the last plan, and what controller and policy knew."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jettison.control.controller import Controller, ControlSettings
-from jettison.core.documents import encode, parse, plain
+from jettison.core.documents import encode, packed, parse, plain, restored
 from jettison.core.plan import DropPlan
 from jettison.core.storage import Folder, was_used
 from jettison.errors import DamagedPlan
+from jettison.policies.base import STATE_BYTES, Policy
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.plan_board import Publisher
 from jettison.runtime.records import Plan
 from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
 
-_STATE_FILE = "controller.json"
+_STATE_FILE, _POLICY = "controller.json", "policy"
 
 Fault = Callable[[str, str], None]
 """Told the kind of what failed, and what happened in words."""
@@ -35,12 +38,15 @@ class Found:
         Versions go on where they were.
     controller
         As it was saved, or `None`.
+    learned
+        What the policy knew, as a document that nobody has looked at; `None` where nothing was saved.
     """
 
     schedule: Schedule
     last_plan: DropPlan
     next_version: int
     controller: Controller | None
+    learned: Any
 
 
 def found(publisher: Publisher, ledger: Ledger, folder: Folder, settings: ControlSettings, fault: Fault) -> Found:
@@ -59,7 +65,7 @@ def found(publisher: Publisher, ledger: Ledger, folder: Folder, settings: Contro
         is_new = not (lost or on_record or was_used(folder))
         on_file = Schedule.of(DropPlan(0), NOWHERE if is_new else EVERYWHERE)
     next_version = max(last.version, *on_record, 0) + 1
-    return Found(on_file, last, next_version, saved_controller(folder, settings, fault))
+    return Found(on_file, last, next_version, *_saved(folder, settings, fault))
 
 
 def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Plan], fault: Fault) -> DropPlan:
@@ -73,26 +79,63 @@ def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Plan], fault: Fa
     return plan
 
 
-def save_controller(folder: Folder, controller: Controller) -> None:
-    """Write the controller's state, in place of what was there."""
-    folder.replace(_STATE_FILE, encode(controller.to_dict()).encode())
+def save(folder: Folder, controller: Controller, policy: Policy, fault: Fault) -> None:
+    """Write what controller and policy know, in place of what was there."""
+    document = controller.to_dict()
+    if policy.state_type is not None:
+        try:
+            state = encode(packed(policy.state()))
+            if len(state) > STATE_BYTES:
+                raise ValueError(f"{len(state)} bytes are more than {STATE_BYTES}")
+            document = {**document, _POLICY: {"of": _identity(policy), "crc": _checksum(state), "state": state}}
+        except Exception as error:
+            fault("state", f"what the policy has learned cannot be saved ({type(error).__name__}: {error})")
+    folder.replace(_STATE_FILE, encode(document).encode())
 
 
-def saved_controller(folder: Folder, settings: ControlSettings, fault: Fault) -> Controller | None:
-    """The controller as it was saved, under settings that may have changed meanwhile; `None` where it cannot be had."""
+def first_plan(policy: Policy, learned: Any, plan: Callable[[], DropPlan], fault: Fault) -> DropPlan:
+    """The plan of a policy that knows again what it had learned; of one that knows nothing where that cannot be had."""
+    if learned is None or policy.state_type is None:
+        return plan()
+    knows_nothing = policy.state()
+    try:
+        if learned["of"] == _identity(policy):  # else it was learned of other columns, windows or regions
+            if learned["crc"] != _checksum(learned["state"]):
+                raise ValueError("its checksum does not fit")
+            policy.restore(restored(parse(learned["state"]), policy.state_type, of=packed))
+        return plan()
+    except Exception as error:
+        fault("state", f"what the policy had learned cannot be read ({type(error).__name__}: {error}); learning again")
+        policy.restore(knows_nothing)
+        return plan()
+
+
+def _identity(policy: Policy) -> str:
+    return f"{type(policy).__name__} {_checksum(repr(policy.spec))}"
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
+def _saved(folder: Folder, settings: ControlSettings, fault: Fault) -> tuple[Controller | None, Any]:
+    """The controller as it was saved, under settings that may have changed meanwhile, and what the policy knew."""
     content = folder.read(_STATE_FILE)
     if content is None:
-        return None
+        return None, None
+    learned = None
     try:
-        controller = Controller.from_dict(settings, parse(content))
+        document = parse(content)
+        learned = document.pop(_POLICY, None)
+        controller = Controller.from_dict(settings, document)
         budget = controller.initial()
         if not all(0.0 <= share <= 1.0 for share in (budget.share, budget.late_share)):
             raise ValueError(f"a share to keep of {budget.share}, {budget.late_share} for late rows")
         encode(controller.to_dict())  # what cannot be saved again was not saved like this
     except Exception as error:
         fault("state", f"the controller's state cannot be read ({type(error).__name__}: {error}); starting afresh")
-        return None
-    return controller
+        return None, learned
+    return controller, learned
 
 
 def present_cause(folder: Folder) -> str | None:

@@ -82,7 +82,6 @@ class Status:
 
     @property
     def rows_dropped(self) -> int:
-        """Rows that were dropped, over the batches on record."""
         return self.rows_seen - self.rows_kept
 
     def __str__(self) -> str:

@@ -58,7 +58,6 @@ class Tally:
         return self._protected_share.get(point, 0.0)
 
     def exact(self, report: BatchReport, stats: Stats, in_force: DropPlan | None) -> None:
-        """The final counts of a batch."""
         self.batches += 1
         self.estimated += not stats.exact
         for name, point in stats.points.items():

@@ -177,6 +177,9 @@ class Space:
     def __hash__(self) -> int:
         return hash(self.attributes)
 
+    def __repr__(self) -> str:
+        return f"Space({list(self.attributes)!r})"
+
     def index(self, name: str) -> int:
         for position, attribute in enumerate(self.attributes):
             if attribute.name == name:

@@ -6,7 +6,9 @@ import os
 import shutil
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,9 +16,10 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.streams import KeepShare, task_cpu_s, to_end
-from jettison.lab.reproduce.concept.live import at_share
+from jettison.lab.bench.scripted import keep, scripted
+from jettison.lab.bench.streams import KeepShare, in_turn, median, median_ratio, task_cpu_s, to_end
 from jettison.policies.base import Policy
+from jettison.policies.groups.concept_drop import ConceptDrop
 
 _SCHEMA = "offset BIGINT, time TIMESTAMP, key BINARY, value STRING"
 _RIDE = "ride_id STRING, route STRING, distance_km DOUBLE, tip DOUBLE, payment STRING, passengers INT, fare DOUBLE"
@@ -91,7 +94,7 @@ class Query:
     fare: Callable[[str], Column]
 
     def measured(self, folder: Path, repetitions: int) -> dict[str, list[Run]]:
-        """All kinds in turn, the order reversed every other time, after one of each on fewer rows."""
+        """All kinds in turn, after one of each on fewer rows."""
         kinds: dict[str, tuple[str, Callable[[], Policy] | None]] = {
             "plain": ("plain", None),
             "uniform": ("dropped", lambda: KeepShare(KEEP)),
@@ -101,13 +104,10 @@ class Query:
         }
         land(self.spark, folder / "in", rows_per_batch=ROWS_PER_BATCH, batches=BATCHES)
         land(self.spark, folder / "warm-up", rows_per_batch=ROWS_PER_BATCH // 4, batches=2)
-        runs: dict[str, list[Run]] = {name: [] for name in kinds}
-        for name in kinds:
-            self._run(folder / "warm-up", folder / "checkpoint", *kinds[name])
-        for repetition in range(repetitions):
-            for name in list(kinds)[:: -1 if repetition % 2 else 1]:
-                runs[name].append(self._run(folder / "in", folder / "checkpoint", *kinds[name]))
-        return runs
+        for kind in kinds.values():
+            self._run(folder / "warm-up", folder / "checkpoint", *kind)
+        run = partial(self._run, folder / "in", folder / "checkpoint")
+        return in_turn({name: partial(run, *kind) for name, kind in kinds.items()}, repetitions)
 
     def _run(self, rows: Path, checkpoint: Path, kind: str, policy: Callable[[], Policy] | None) -> Run:
         shutil.rmtree(checkpoint, ignore_errors=True)
@@ -141,29 +141,38 @@ class Query:
 
 
 def _by_group(group: str, *, exact_counts: bool = False) -> Policy:
-    return at_share(KEEP, group=group, time="time", window=WINDOW, exact_counts=exact_counts)
+    how = {"group": group, "time": "time", "window": WINDOW, "exact_counts": exact_counts}
+    made: Policy = scripted(ConceptDrop, lambda batch: keep(KEEP), **how)
+    return made
 
 
 def _judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Result]:
     """Each kind against plain: task CPU, the slowest batches and state; and by group against at random."""
-    cpu = {kind: [run.cpu_s for run in of_kind] for kind, of_kind in runs.items()}
+    cpu, state = (
+        {kind: median(of, attrgetter(what)) for kind, of in runs.items()} for what in ("cpu_s", "state_bytes")
+    )
     slow = {kind: _high([batch for run in of_kind for batch in run.batch_s]) for kind, of_kind in runs.items()}
-    state = {kind: statistics.median(run.state_bytes for run in of_kind) for kind, of_kind in runs.items()}
+    cpu_ratio = partial(median_ratio, measure=attrgetter("cpu_s"))
     results = []
     for kind in list(runs)[1:]:
-        by_group = kind.startswith("by group")
-        cpu_s, bar = statistics.median(cpu[kind]), better if by_group else None
-        faster, sooner, against = _ratio(cpu["plain"], cpu[kind]), slow["plain"] / slow[kind], "plain over shed"
-        figures: list[tuple[str, float, str, float, float, float | None, float | None, str]] = [
-            ("task CPU", cpu_s, "s", statistics.median(cpu["plain"]), faster, None, bar, against),
-            ("95th percentile of batch times", slow[kind], "s", slow["plain"], sooner, None, bar, against),
+        by_group, against = kind.startswith("by group"), {"ratio": "plain over shed"}
+        bar, faster, sooner = (
+            better if by_group else None,
+            cpu_ratio(runs["plain"], runs[kind]),
+            slow["plain"] / slow[kind],
+        )
+        figures = [
+            Result("task CPU", cpu[kind], "s", cpu["plain"], faster, at_least=bar, config=against),
+            Result(
+                "95th percentile of batch times", slow[kind], "s", slow["plain"], sooner, at_least=bar, config=against
+            ),
         ]
         if by_group:
-            beside, random = _ratio(cpu[kind], cpu["uniform"]), statistics.median(cpu["uniform"])
-            larger = state[kind] / state["plain"]
+            beside, against = cpu_ratio(runs[kind], runs["uniform"]), {"ratio": "by group over uniform"}
+            larger, grown = state[kind] / state["plain"], {"ratio": "shed over plain"}
             figures += [
-                ("task CPU against uniform", cpu_s, "s", random, beside, 1.5, None, "by group over uniform"),
-                ("memory of the state", state[kind], "bytes", state["plain"], larger, 1.0, None, "shed over plain"),
+                Result("task CPU against uniform", cpu[kind], "s", cpu["uniform"], beside, at_most=1.5, config=against),
+                Result("memory of the state", state[kind], "bytes", state["plain"], larger, at_most=1.0, config=grown),
             ]
         config = {
             "kept_share": round(statistics.mean(run.kept_share for run in runs[kind]), 4),
@@ -173,15 +182,9 @@ def _judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Res
             "repetitions": len(runs[kind]),
         }
         results += [
-            Result(f"{name}, {kind}: {what}", value, unit, baseline, ratio, at_most, at_least, config | {"ratio": of})
-            for what, value, unit, baseline, ratio, at_most, at_least, of in figures
+            replace(one, name=f"{name}, {kind}: {one.name}", config={**config, **one.config}) for one in figures
         ]
     return results
-
-
-def _ratio(ours: list[float], others: list[float]) -> float:
-    """Median of the ratios of runs that stood side by side."""
-    return statistics.median(a / b for a, b in zip(ours, others, strict=True))
 
 
 def _high(values: list[float]) -> float:

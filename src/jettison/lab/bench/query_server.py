@@ -1,4 +1,4 @@
-"""A continual-query server: every row matched with thousands of standing queries natively, and what each query gets.
+"""A continual-query server: every row matched with thousands of standing queries natively.
 
 The queries become a small table of grid cells, each with the boxes that meet it. Rows are joined with the boxes of
 their cell by a broadcast hash join and then compared with the boxes' exact bounds: no Python, and no loop over queries.
@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source.space import ABOVE
 from jettison.spark.coordinates import check_attributes, code, comparable
-from jettison.spark.guard import WEIGHT
 
 QUERY = "jt_query"
 _CELL, _PLACE = "jt_cell", "jt_place"
@@ -48,17 +47,6 @@ def matched(rows: DataFrame, queries: RangeQueries) -> DataFrame:
         joined = joined.where((place >= F.col(f"jt_low{axis}")) & (place < F.col(f"jt_high{axis}")))
     bounds = [f"jt_{side}{axis}" for side in ("low", "high") for axis in range(queries.space.dimensions)]
     return joined.drop(_CELL, *places, *bounds)
-
-
-def per_query(pairs: DataFrame, *by: Column | str) -> DataFrame:
-    """What each query gets of guarded rows: `kept` rows, the estimated number of `wanted` ones, and `completeness`.
-
-    `wanted` adds up the inverse probabilities with which the rows were kept, so it estimates, without bias, how many
-    rows satisfy the query; a query of which nothing was kept does not appear. `by` adds grouping columns, such as a
-    window.
-    """
-    kept, wanted = F.count(F.lit(1)).alias("kept"), F.sum(WEIGHT).alias("wanted")
-    return pairs.groupBy(*by, QUERY).agg(kept, wanted).withColumn("completeness", F.col("kept") / F.col("wanted"))
 
 
 class _Grid:

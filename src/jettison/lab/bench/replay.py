@@ -51,7 +51,6 @@ class Attempts:
 
     @property
     def repeated(self) -> list[list[dict[int, float]]]:
-        """The attempts at each batch that had more than one."""
         return [attempts for attempts in self.by_batch.values() if len(attempts) > 1]
 
     @property
@@ -76,12 +75,10 @@ def _result(spark: SparkSession, folder: Path, policy: str) -> Result:
     return Result(name, differing, "rows", at_most=0.0, config=config, required=True)
 
 
-def interrupted_runs(
-    spark: SparkSession, folder: Path, policy: str, *, groups: int, files: int, every: int = 2
-) -> Attempts:
-    """Run a query to its end; one batch in `every` is interrupted, and repeated by a new run that plans otherwise."""
+def interrupted_runs(spark: SparkSession, folder: Path, policy: str, *, groups: int, files: int) -> Attempts:
+    """Run a query to its end; every other batch is interrupted, and repeated by a new run that plans otherwise."""
     land(folder / "in", range(files), groups=groups)
-    sink = Attempts(lambda batch: batch % every == 1)
+    sink = Attempts(lambda batch: batch % 2 == 1)
     for run in range(files + 1):
         shedder, query = START[policy](Order(spark, folder, _budgets(run), sink, answers=False))
         try:

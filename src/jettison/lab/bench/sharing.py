@@ -7,18 +7,18 @@ measured, both are run over a small file and must give each output the same ride
 from __future__ import annotations
 
 import shutil
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.streams import task_cpu_s
+from jettison.lab.bench.streams import in_turn, median, median_ratio, task_cpu_s
 from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import parsed, raw_rides
 from jettison.spark.network_query import Network, Sink
@@ -36,27 +36,24 @@ def sharing(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]
     """Task CPU of both ways over the same files, micro-batch by micro-batch; all separate queries run at once."""
     same_answers(spark, folder / "check")
     land_all(folder / "in", _ROWS_PER_FILE * _BATCHES, rows_per_file=_ROWS_PER_FILE)
-    apart, together = [], []
-    for repetition in range(repetitions + 1):  # the first of each compiles
-        run = folder / f"run{repetition}"
-        apart.append(_cost(spark, partial(_separate, spark, folder / "in", run)))
-        together.append(_cost(spark, partial(_network, spark, folder / "in", run)))
-        shutil.rmtree(run)
-    pairs = list(zip(apart[1:], together[1:], strict=True))
+    runs = {
+        way.__name__: partial(_cost, spark, partial(way, spark, folder / "in"), folder) for way in (_separate, _network)
+    }
+    separate, network = in_turn(runs, repetitions, warm_ups=1).values()  # the first of each compiles
     return [
         Result(
             f"{_OUTPUTS} outputs behind a shared parse: task CPU of separate queries over that of a network",
-            value=statistics.median(network.cpu_s for _, network in pairs),
+            value=median(network, attrgetter("cpu_s")),
             unit="s",
-            baseline=statistics.median(separate.cpu_s for separate, _ in pairs),
-            ratio=statistics.median(separate.cpu_s / network.cpu_s for separate, network in pairs),
+            baseline=median(separate, attrgetter("cpu_s")),
+            ratio=median_ratio(separate, network, attrgetter("cpu_s")),
             at_least=3.0,
             config={
                 "outputs": _OUTPUTS,
                 "rows": _ROWS_PER_FILE * _BATCHES,
                 "batches": _BATCHES,
-                "separate_wall_s": [round(separate.wall_s, 1) for separate, _ in pairs],
-                "network_wall_s": [round(network.wall_s, 1) for _, network in pairs],
+                "separate_wall_s": [round(run.wall_s, 1) for run in separate],
+                "network_wall_s": [round(run.wall_s, 1) for run in network],
             },
         )
     ]
@@ -121,8 +118,9 @@ def _network(spark: SparkSession, source: Path, run: Path, sink: Callable[[int],
     network.shedder.await_books()  # they lie in a folder that is removed next
 
 
-def _cost(spark: SparkSession, action: Callable[[], None]) -> _Cost:
+def _cost(spark: SparkSession, run: Callable[[Path], None], folder: Path) -> _Cost:
     before, started = task_cpu_s(spark), time.perf_counter()
-    action()
+    run(folder / "run")
     wall_s = time.perf_counter() - started
+    shutil.rmtree(folder / "run")
     return _Cost(task_cpu_s(spark) - before, wall_s)

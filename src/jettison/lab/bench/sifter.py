@@ -77,8 +77,7 @@ def matching(spark: SparkSession, folder: Path, repetitions: int) -> list[Result
     # Some seconds each, beside which the start of a job is little.
     for kind, loop, count in (("plain", _plain_loop(queries), 20_000), ("numpy", _numpy_loop(queries), 400_000)):
         rows = partial(_rows, spark, count)
-        looped = partial(_looped, rows, loop)
-        seconds, pairs = _fastest(looped, repetitions)
+        seconds, pairs = _fastest(partial(_looped, rows, loop), repetitions)
         results.append(
             Result(
                 f"matching {len(queries)} queries natively, over a {kind} loop in Python",

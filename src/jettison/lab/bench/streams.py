@@ -11,8 +11,9 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -26,6 +27,7 @@ from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 
 _BOUND = "1 hour"  # far away: the benchmarks set the share kept themselves
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +98,31 @@ def to_end(writer: DataStreamWriter, shedder: jt.Shedder | None = None) -> Calla
 def alternate(
     spark: SparkSession, folder: Path, variants: Mapping[str, Variant], repetitions: int, *, skip_batches: int = 1
 ) -> dict[str, list[Cost]]:
-    """Run all variants in turn, the order reversed every other time, after one warm-up of each.
+    """Run all variants in turn, after one warm-up of each.
 
     The first `skip_batches` of every run are left out of its times: they compile.
     """
-    costs: dict[str, list[Cost]] = {name: [] for name in variants}
-    for repetition in range(repetitions + 1):
-        names = list(variants)[:: 1 if repetition % 2 else -1]
-        for name in names:
-            cost = run_once(spark, folder / "run", variants[name], skip_batches)
-            if repetition > 0:
-                costs[name].append(cost)
-    return costs
+    runs = {name: partial(run_once, spark, folder / "run", variant, skip_batches) for name, variant in variants.items()}
+    return in_turn(runs, repetitions, warm_ups=1)
 
 
-def median_ratio(costs: list[Cost], baseline: list[Cost], measure: Callable[[Cost], float]) -> float:
+def in_turn(runs: Mapping[str, Callable[[], _T]], repetitions: int, *, warm_ups: int = 0) -> dict[str, list[_T]]:
+    """What each of the runs gives, by name: all of them in turn, the order reversed every other time."""
+    found: dict[str, list[_T]] = {name: [] for name in runs}
+    for repetition in range(warm_ups + repetitions):
+        for name in list(runs)[:: -1 if (repetition - warm_ups) % 2 else 1]:
+            found[name].append(runs[name]())
+    return {name: measured[warm_ups:] for name, measured in found.items()}
+
+
+def median_ratio(runs: Sequence[_T], baseline: Sequence[_T], measure: Callable[[_T], float]) -> float:
     """Median of the ratios of runs that stood side by side."""
-    return statistics.median(measure(a) / measure(b) for a, b in zip(costs, baseline, strict=True))
+    return statistics.median(measure(a) / measure(b) for a, b in zip(runs, baseline, strict=True))
 
 
-def median(costs: list[Cost], measure: Callable[[Cost], float]) -> float:
+def median(runs: Sequence[_T], measure: Callable[[_T], float]) -> float:
     """Median of a measure over runs."""
-    return statistics.median(map(measure, costs))
+    return statistics.median(map(measure, runs))
 
 
 def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: int = 1) -> Cost:
@@ -141,16 +146,13 @@ def _writer(rows: DataFrame) -> DataStreamWriter:
 
 
 def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -> float:
-    """CPU time of all tasks so far, from the driver's documented REST interface, once it has settled.
+    """CPU time of all tasks so far, once it has settled.
 
     Of one run of a query alone, and of its micro-batches from `first_batch` on, where `run_id` is given.
     """
-    context = spark.sparkContext
-    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
     last = -1.0
     for _ in itertools.count():
-        with urllib.request.urlopen(url, timeout=30) as response:
-            stages = [stage for stage in json.load(response) if _is_of(stage, run_id, first_batch)]
+        stages = [one for one in driver_says(spark, "stages?status=complete") if _is_of(one, run_id, first_batch)]
         if run_id and not stages:
             refuse(
                 "stages that say which run they belong to",
@@ -165,6 +167,14 @@ def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -
         last = total
         time.sleep(0.2)
     raise AssertionError("unreachable")
+
+
+def driver_says(spark: SparkSession, what: str) -> Any:
+    """What the driver's documented REST interface answers."""
+    context = spark.sparkContext
+    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/{what}"
+    with urllib.request.urlopen(url, timeout=30) as response:
+        return json.load(response)
 
 
 def _is_of(stage: Mapping[str, Any], run_id: str, first_batch: int) -> bool:

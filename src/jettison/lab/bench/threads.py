@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,8 @@ from rich.console import Console
 import jettison as jt
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
+from jettison.lab.bench.streams import driver_says
+from jettison.lab.demo.pipeline import Runner, started
 from jettison.lab.fresh_process import in_fresh_process
 from jettison.spark.session import local_session
 
@@ -27,22 +27,19 @@ _KINDS = ("plain", "guard", "answers")
 
 
 def threads(spark: SparkSession) -> Counter[str]:
-    """How many threads of each pool the driver has now, by its documented REST interface."""
-    context = spark.sparkContext
-    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/executors/driver/threads"
-    with urllib.request.urlopen(url, timeout=30) as response:
-        return Counter(re.split(r"[-#]?\d", thread["threadName"])[0] for thread in json.load(response))
+    """How many threads of each pool the driver has now."""
+    all_threads = driver_says(spark, "executors/driver/threads")
+    return Counter(re.split(r"[-#]?\d", thread["threadName"])[0] for thread in all_threads)
 
 
 def after_batches(spark: SparkSession, folder: Path, kind: str, batches: int) -> Counter[str]:
     """Threads after so many batches of windowed counts, over rows that arrive steadily."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 1000).load()
-    shedder = None
+    runner: Runner = folder
     if kind != "plain":
-        shedder = jt.Shedder(latency="1 minute", checkpoint=folder)
-        rows = shedder.guard(rows, row_id="value")
-    writer = _windows(rows, bounds=kind == "answers").writeStream.format("noop").outputMode("append")
-    query = shedder.start(writer) if shedder else writer.option("checkpointLocation", str(folder)).start()
+        runner = jt.Shedder(latency="1 minute", checkpoint=folder)
+        rows = runner.guard(rows, row_id="value")
+    query = started(_windows(rows, bounds=kind == "answers").writeStream.format("noop").outputMode("append"), runner)
     while (last := query.lastProgress) is None or last.batchId < batches:
         time.sleep(_LOOK_AGAIN_S)
     found = threads(spark)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import jettison as jt
 from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.landing import land_all
-from jettison.lab.demo.pipeline import INTERVAL_S, guarded_rides, plain_fares, raw_rides, shed_fares
+from jettison.lab.demo.pipeline import INTERVAL_S, fares, raw_rides, started
 from jettison.lab.demo.schedule import Phase
 
 _FILES_PER_BATCH = 4
@@ -39,18 +39,20 @@ def measure_capacity(spark: SparkSession, folder: Path, *, batch_s: float, overl
 def _throughput(
     spark: SparkSession, folder: Path, rows_per_batch: int, batches: int, *, guarded: bool = False
 ) -> float:
+    def start(raw: DataFrame) -> StreamingQuery:
+        writer, runner = fares(raw, folder, _FEED_S if guarded else None)
+        return started(writer.trigger(availableNow=True), runner)
+
+    measured = saturated(spark, folder, rows_per_batch, batches, start)[2:]
+    return statistics.median(rows / seconds for rows, seconds in measured)
+
+
+def saturated(
+    spark: SparkSession, folder: Path, rows_per_batch: int, batches: int, start: Callable[[DataFrame], StreamingQuery]
+) -> list[tuple[int, float]]:
+    """Rows and seconds of each batch of a query whose rides are on disk before it starts and ends with them."""
     rows_per_file = max(rows_per_batch // _FILES_PER_BATCH, 1)
     land_all(folder / "in", rows_per_file * _FILES_PER_BATCH * batches, rows_per_file=rows_per_file)
-    query = _start(raw_rides(spark, folder / "in", files_per_batch=_FILES_PER_BATCH), folder, guarded)
+    query = start(raw_rides(spark, folder / "in", files_per_batch=_FILES_PER_BATCH))
     query.awaitTermination()
-    measured = [progress for progress in query.recentProgress if progress.numInputRows][2:]
-    return statistics.median(batch.numInputRows / (batch.durationMs["triggerExecution"] / 1e3) for batch in measured)
-
-
-def _start(raw: DataFrame, folder: Path, guarded: bool) -> StreamingQuery:
-    shedder = jt.Shedder(latency=_FEED_S, checkpoint=folder / "checkpoint") if guarded else None
-    fares = plain_fares(raw) if shedder is None else shed_fares(guarded_rides(shedder, raw))
-    writer = fares.writeStream.format("parquet").option("path", str(folder / "out")).trigger(availableNow=True)
-    if shedder is not None:
-        return shedder.start(writer)
-    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    return [(p.numInputRows, p.durationMs["triggerExecution"] / 1e3) for p in query.recentProgress if p.numInputRows]

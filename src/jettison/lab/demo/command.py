@@ -17,7 +17,7 @@ from rich.console import Console
 from jettison.control.controller import ControlSettings
 from jettison.lab.demo import report, verdict
 from jettison.lab.demo.capacity import measure_capacity
-from jettison.lab.demo.experiment import Run, run_plain, run_shed
+from jettison.lab.demo.experiment import Run, run_fares
 from jettison.lab.demo.live import shown
 from jettison.lab.demo.schedule import Phase
 from jettison.lab.fresh_process import in_fresh_process
@@ -85,9 +85,7 @@ def run_one(
     """Run the query, guarded or plain, and show how it goes."""
     title = "2. The same query, guarded by Jettison" if guarded else "1. Plain Spark"
     with shown(console, title, bound_s) as watch:
-        if guarded:
-            return run_shed(spark, folder, phases, bound_s, watch)
-        return run_plain(spark, folder, phases, watch)
+        return run_fares(spark, folder, phases, bound_s if guarded else None, watch)
 
 
 def run_cold(folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool) -> Run:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -20,7 +20,7 @@ import jettison as jt
 from jettison.errors import JettisonError, refuse
 from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.landing import Landing
-from jettison.lab.demo.pipeline import INTERVAL_S, POINT, guarded_rides, plain_fares, raw_rides, shed_fares
+from jettison.lab.demo.pipeline import INTERVAL_S, POINT, Runner, fares, raw_rides, started
 from jettison.lab.demo.schedule import Phase
 from jettison.spark.listener import report_of
 
@@ -109,32 +109,18 @@ class Moment:
 Watch = Callable[[Moment], None]
 
 
-def run_plain(spark: SparkSession, folder: Path, phases: Sequence[Phase], watch: Watch) -> Run:
-    """Run the demo's query as it is."""
-    fares = plain_fares(raw_rides(spark, folder / "in"))
-    return run_query("plain", _feed(folder, phases), _to_parquet(fares, folder), folder / "checkpoint", watch=watch)
-
-
-def run_shed(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s: float, watch: Watch) -> Run:
-    """Run the same query guarded, with a latency bound."""
-    shedder = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
-    fares = shed_fares(guarded_rides(shedder, raw_rides(spark, folder / "in")))
-    return run_query("shed", _feed(folder, phases), _to_parquet(fares, folder), shedder, watch=watch)
-
-
-def _feed(folder: Path, phases: Sequence[Phase]) -> RideFeed:
-    return RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
-
-
-def _to_parquet(fares: DataFrame, folder: Path) -> DataStreamWriter:
-    return fares.writeStream.format("parquet").option("path", str(folder / "out"))
+def run_fares(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s: float | None, watch: Watch) -> Run:
+    """Run the demo's query guarded, with a latency bound, or without one as it is."""
+    feed = RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
+    writer, runner = fares(raw_rides(spark, folder / "in"), folder, bound_s)
+    return run_query("plain" if bound_s is None else "shed", feed, writer, runner, watch=watch)
 
 
 def run_query(
     name: str,
     feed: RideFeed,
     writer: DataStreamWriter,
-    runner: jt.Shedder | Path,
+    runner: Runner,
     *,
     watch: Watch | None = None,
     least_batches: int = 0,
@@ -155,7 +141,7 @@ def run_query(
     shedder = runner if isinstance(runner, jt.Shedder) else None
     with feed:
         query_started_s = time.time()
-        query = shedder.start(writer) if shedder else writer.option("checkpointLocation", str(runner)).start()
+        query = started(writer, runner)
         try:
             meter = _Meter(name, feed, query)
             end_s = feed.started_s + feed.schedule.duration_s
@@ -193,7 +179,6 @@ class _Meter:
         self._last_batch, self._taken = -1, 0
 
     def moment(self, shedder: jt.Shedder | None) -> Moment:
-        """Where the run stands now."""
         self._count()
         now_s = time.time()
         elapsed_s = now_s - self._feed.started_s

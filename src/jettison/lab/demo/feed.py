@@ -51,7 +51,6 @@ class Lands(Protocol):
 
     def land(self, file: int) -> int:
         """Land the rows of one file of the schedule and return how many."""
-        ...
 
 
 class RideFeed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jettison.errors import refuse
-from jettison.lab.demo.rides import RideBook, RideWriter
-from jettison.lab.demo.schedule import Schedule
-from jettison.lab.demo.truth import Answer, true_answers
+from jettison.lab.demo.rides import BOOK_ROWS, ZONES, RideBook, RideWriter, zone_name
+from jettison.lab.demo.schedule import EVENT_EPOCH_S, Int64Array, Schedule
 
 SPARK_SCHEMA = "partition INT, offset BIGINT, timestamp TIMESTAMP, value STRING"
 """For `spark.readStream.schema(SPARK_SCHEMA).parquet(directory)`: the shape of a Kafka record."""
@@ -34,6 +34,18 @@ _ARROW_SCHEMA = pa.schema(
         pa.field("value", pa.string(), nullable=False),
     ]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Exact count and sum of the fares of one zone in one window."""
+
+    rides: int
+    fare_cents: int
+
+    @property
+    def fare_mean(self) -> float:
+        return self.fare_cents / self.rides / 100
 
 
 @dataclass(frozen=True)
@@ -62,8 +74,42 @@ class Landing:
         return (self.started_us + self.schedule.arrival_us(rows)) / 1e6
 
     def truth(self, *, window_s: int, rows: int | None = None) -> dict[tuple[int, str], Answer]:
-        """Exact answers over the first `rows` rows, all of them by default, by start of the window and zone."""
-        return true_answers(self.schedule, self.book, window_s=window_s, rows=rows)
+        """Exact answers over the first `rows` rows, all of them by default.
+
+        They are by start of the window, in seconds since the Unix epoch, and name of the pickup zone. Windows are
+        Spark's tumbling windows of event time: `[start, start + window_s)` with `start` a multiple of `window_s`. A window
+        and zone without rides has no answer, as in Spark.
+
+        >>> landing = Landing(Schedule.of_rows(250_000, rows_per_file=50_000), RideBook(), started_us=0)
+        >>> sum(answer.rides for answer in landing.truth(window_s=10).values())
+        250000
+        """
+
+        def event_s(row: int) -> int:
+            return int(self.schedule.event_s(self.schedule.arrival_us([row]))[0])
+
+        rows = self.schedule.rows if rows is None else rows
+        answers: dict[tuple[int, str], Answer] = {}
+        start_s, first = EVENT_EPOCH_S // window_s * window_s, 0
+        while first < rows:
+            # Event time never falls from one row to the next, so a window is a stretch of consecutive rows.
+            last = bisect_left(range(rows), start_s + window_s, lo=first, key=event_s)
+            times = _times_in_book(range(first, last))
+            rides = np.bincount(self.book.zone, weights=times, minlength=ZONES)
+            # Sums of whole cents stay exact in a double up to 2**53.
+            cents = np.bincount(self.book.zone, weights=times * self.book.fare_cents, minlength=ZONES)
+            for zone in np.flatnonzero(rides).tolist():
+                answers[start_s, zone_name(zone)] = Answer(int(rides[zone]), int(cents[zone]))
+            start_s, first = start_s + window_s, last
+        return answers
+
+
+def _times_in_book(stretch: range) -> Int64Array:
+    """How often each ride of the book occurs in a stretch of consecutive rows."""
+    full, rest = divmod(len(stretch), BOOK_ROWS)
+    times = np.full(BOOK_ROWS, full, dtype=np.int64)
+    times[np.arange(stretch.start, stretch.start + rest) % BOOK_ROWS] += 1
+    return times
 
 
 class Lander:

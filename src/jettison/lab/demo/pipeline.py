@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
 from jettison.lab.demo.landing import RIDE_SCHEMA, SPARK_SCHEMA
@@ -17,6 +19,9 @@ POINT = "rides"
 """Name of the guard."""
 _WATERMARK = "1 second"
 _PERCENTILES = ("fare", "tip", "distance_km")
+
+Runner = jt.Shedder | Path
+"""What starts a query: its shedder, or as it is with a checkpoint here."""
 
 
 def guarded_rides(shedder: jt.Shedder, raw: DataFrame) -> DataFrame:
@@ -41,6 +46,24 @@ def plain_fares(raw: DataFrame) -> DataFrame:
 def shed_fares(guarded: DataFrame) -> DataFrame:
     """The same query over guarded rows: the mean comes with its bounds."""
     return _by_window(parsed(guarded, "jt_weight"), jt.avg("fare", window="window").alias("fare"))
+
+
+def fares(raw: DataFrame, folder: Path, bound_s: float | None) -> tuple[DataStreamWriter, Runner]:
+    """The query under a latency bound, or plain without one; answers and checkpoint lie in `folder`."""
+    runner: Runner
+    if bound_s is None:
+        runner, answers = folder / "checkpoint", plain_fares(raw)
+    else:
+        runner = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
+        answers = shed_fares(guarded_rides(runner, raw))
+    return answers.writeStream.format("parquet").option("path", str(folder / "out")), runner
+
+
+def started(writer: DataStreamWriter, runner: Runner) -> StreamingQuery:
+    """Start a query."""
+    if isinstance(runner, jt.Shedder):
+        return runner.start(writer)
+    return writer.option("checkpointLocation", str(runner)).start()
 
 
 def parsed(rows: DataFrame, *carried: str) -> DataFrame:

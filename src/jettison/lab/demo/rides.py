@@ -70,7 +70,6 @@ class RideBook:
 
     @cached_property
     def fare_cents(self) -> Int64Array:
-        """Fare of each ride."""
         rng = self._rng(1)
         scale = rng.uniform(0.8, 1.3, size=ZONES)[self.zone]
         fare = 2.5 + 1.75 * scale * rng.lognormal(0.9, 0.65, size=BOOK_ROWS)
@@ -125,7 +124,6 @@ class RideWriter:
 
     @property
     def width(self) -> int:
-        """Bytes in the text of one ride."""
         return int(self._text.shape[1])
 
     def write(self, first_row: int, event_s: Int64Array) -> Uint8Array:

@@ -81,7 +81,6 @@ class Schedule:
 
     @property
     def rows(self) -> int:
-        """Rows in all files together."""
         return self.rows_before[-1]
 
     @property
@@ -95,16 +94,13 @@ class Schedule:
         return self.edges_us[-1] / 1e6
 
     def file_rows(self, file: int) -> range:
-        """Numbers of the rows in a file."""
         return range(self.rows_before[file], self.rows_before[file + 1])
 
     @property
     def largest_file(self) -> int:
-        """Most rows in one file."""
         return int(np.diff(self.rows_before).max())
 
     def due_us(self, file: int) -> int:
-        """When the file is to land."""
         return self.edges_us[file + 1]
 
     def arrival_us(self, rows: range | npt.ArrayLike) -> Int64Array:
@@ -124,7 +120,6 @@ class Schedule:
         return np.asarray(edges[file] + (rows - before[file]) * length_us // count, dtype=np.int64)
 
     def rows_by(self, elapsed_us: float) -> int:
-        """How many rows arrive before then."""
         return bisect_left(range(self.rows), elapsed_us, key=lambda row: int(self.arrival_us([row])[0]))
 
     def event_s(self, arrival_us: Int64Array) -> Int64Array:

@@ -126,7 +126,6 @@ class RowLatencies:
     waits: npt.NDArray[np.bool_]
 
     def between(self, begin_s: float, end_s: float = math.inf) -> RowLatencies:
-        """Those that arrived in a stretch of time."""
         inside = (self.arrival_s >= begin_s) & (self.arrival_s < end_s)
         return RowLatencies(self.arrival_s[inside], self.latency_s[inside], self.rows[inside], self.waits[inside])
 

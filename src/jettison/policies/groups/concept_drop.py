@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
 
 from jettison.core.durations import Duration, microseconds
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats, beside_protected
 from jettison.errors import refuse
-from jettison.policies.base import Lesson, Policy
 from jettison.policies.columns import ColumnOrSql, listed
 from jettison.policies.groups.allocation import MIN_ROWS
 from jettison.policies.groups.concepts import Accuracy
-from jettison.policies.groups.group_books import GroupBooks
+from jettison.policies.groups.group_books import GroupBooks, GroupPolicy
 from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, bytes_of_groups, groups_within, rounded_down
 from jettison.policies.groups.promises import LEAST_LEFT, allowed_rows, budget_left
 from jettison.policies.groups.window_rates import WindowRates, window_rates
@@ -23,7 +21,7 @@ from jettison.policies.groups.window_tally import WindowTally
 
 
 @dataclass(frozen=True, slots=True)
-class ConceptDrop(Policy):
+class ConceptDrop(GroupPolicy):
     r"""Thin large groups and spare small ones, by what each window's own rows say about their groups.
 
     In expectation no more rows are processed than the budget allows, batch by batch. Within it, a group that the
@@ -141,13 +139,6 @@ class ConceptDrop(Policy):
     def spec(self) -> GroupSpec:
         columns = listed(self.group, "group")
         return GroupSpec(columns, self.time, self.pane_us, self.value, dropped_rows_stay=self.exact_counts)
-
-    def learn(self, lesson: Lesson) -> None:
-        self.groups.learn(lesson)
-
-    def take_records(self) -> list[dict[str, Any]]:
-        """The panes that have closed, with how far each lies from the one before."""
-        return self.groups.take_records()
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give each drop point the shares that spend the budget best, by the groups of its open windows."""

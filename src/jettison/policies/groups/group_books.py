@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from jettison.core.documents import Natural, Number
+from jettison.core.documents import Amount, Natural, Number
 from jettison.core.ledger_record import LedgerRecord, kind_of
-from jettison.policies.base import Lesson
+from jettison.policies.base import Lesson, Policy
 from jettison.policies.groups.group_setting import GroupDrop
-from jettison.policies.groups.pane_book import KeptGroups, PaneBook
+from jettison.policies.groups.pane_book import KeptGroups, PaneBook, SavedBook
 from jettison.policies.groups.window_tally import WindowTally
+
+_MOST_SAVED = 60_000  # groups, all drop points and panes together: at 43 bytes each well below the limit of a state
 
 
 class ConceptRecord(LedgerRecord, kw_only=True, tag="concept"):
@@ -30,6 +33,14 @@ class ConceptRecord(LedgerRecord, kw_only=True, tag="concept"):
     top_change: Number | UnsetType = UNSET
     appeared: Natural | UnsetType = UNSET
     vanished: Natural | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class SavedGroups:
+    """What is known of the groups of a query, by drop point."""
+
+    books: dict[str, SavedBook]
+    variation: dict[str, Amount]
 
 
 class GroupBooks:
@@ -65,6 +76,18 @@ class GroupBooks:
         """Coefficient of variation of the values that the query aggregates, as last observed."""
         return self._variation.get(point)
 
+    def saved(self) -> SavedGroups:
+        """What is known, within a bound."""
+        room = _MOST_SAVED // max(len(self._books), 1)
+        return SavedGroups({point: book.saved(room) for point, book in self._books.items()}, dict(self._variation))
+
+    def restore(self, saved: SavedGroups) -> None:
+        """Know what was saved, in place of all else."""
+        self._books = {}
+        for point, book in saved.books.items():
+            self.book(point).restore(book)
+        self._variation = dict(saved.variation)
+
     def take_records(self) -> list[dict[str, Any]]:
         """For the ledger, the panes that have closed since this was last asked."""
         closed, self._closed = self._closed, []
@@ -79,3 +102,25 @@ class GroupBooks:
         ends = [end for end in (book.oldest_open_us, watermark_us) if end is not None]
         for pane in book.close(max(ends)):
             self._closed.append({"record": kind_of(ConceptRecord), "point": point, **pane})
+
+
+class GroupPolicy(Policy):
+    """A policy that plans by what the query has shown of its groups."""
+
+    __slots__ = ()
+
+    state_type: ClassVar[Any] = SavedGroups
+    groups: GroupBooks
+
+    def learn(self, lesson: Lesson) -> None:
+        self.groups.learn(lesson)
+
+    def state(self) -> SavedGroups:
+        return self.groups.saved()
+
+    def restore(self, state: SavedGroups) -> None:
+        self.groups.restore(state)
+
+    def take_records(self) -> list[dict[str, Any]]:
+        """The panes that have closed, with how far each lies from the one before."""
+        return self.groups.take_records()

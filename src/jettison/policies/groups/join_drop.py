@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from jettison.core.durations import Duration, microseconds
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, Stats, beside_protected
 from jettison.errors import refuse
-from jettison.policies.base import Lesson, Policy
 from jettison.policies.columns import ColumnOrSql, listed
 from jettison.policies.groups.concepts import Accuracy, GroupConcept, JoinConcept
-from jettison.policies.groups.group_books import GroupBooks
+from jettison.policies.groups.group_books import GroupBooks, GroupPolicy
 from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, bytes_of_groups, groups_within, rounded_down
 from jettison.policies.groups.join_rates import JoinRates, count_error, join_rates, rows_for
 from jettison.policies.groups.promises import LEAST_LEFT, allowed_rows, budget_left
@@ -21,7 +19,7 @@ from jettison.policies.groups.window_tally import WindowTally
 
 
 @dataclass(frozen=True, slots=True)
-class JoinDrop(Policy):
+class JoinDrop(GroupPolicy):
     """Thin the two inputs of a join so that its count and sums vary the least, at the rows that the budget allows.
 
     Rates follow from the keys that both sides hold, pane by pane. A key with many rows on both sides is thinned row by row,
@@ -114,13 +112,6 @@ class JoinDrop(Policy):
     def spec(self) -> GroupSpec:
         """Drops by key and pane, light keys alike on both sides."""
         return GroupSpec(listed(self.key, "key"), self.time, self.pane_us, whole=True)
-
-    def learn(self, lesson: Lesson) -> None:
-        self.groups.learn(lesson)
-
-    def take_records(self) -> list[dict[str, Any]]:
-        """The panes that have closed, with how far each lies from the one before."""
-        return self.groups.take_records()
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         protected = max((point.protected_share for point in stats.points.values()), default=0.0)

@@ -1,6 +1,6 @@
 """The open panes of one drop point: batches of group counts in, tallies for the policy out, concept shifts when panes close.
 
-Lost in a crash it costs precision only: every pane is then one of which nothing is known.
+Where it is lost that costs precision only: every pane is then one of which nothing is known.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ class KeptGroups:
     variation: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SavedBook:
+    """What a book knows, for a restart: up to when rows have come and panes are closed, and the open panes."""
+
+    newest_us: int | None
+    closed_until_us: int
+    panes: tuple[WindowTally, ...]
+
+
 class PaneBook:
     """Counts of groups in the panes that are still open.
 
@@ -84,6 +93,19 @@ class PaneBook:
     def tallies(self) -> tuple[WindowTally, ...]:
         """What is known of the open panes, the oldest first."""
         return tuple(self._open[start] for start in sorted(self._open))
+
+    def saved(self, most_groups: int) -> SavedBook:
+        """What it knows, with the newest panes that have so many groups together: of the others nothing is known then."""
+        groups = np.cumsum([len(tally.keys) for tally in reversed(self.tallies)])
+        count = int((groups <= most_groups).sum())
+        return SavedBook(self._newest_us, self._closed_until_us, self.tallies[len(groups) - count :])
+
+    def restore(self, saved: SavedBook) -> None:
+        """Know what was saved, in place of all else; raises `ValueError` where that cannot be true."""
+        if not all(tally.is_sound for tally in saved.panes):
+            raise ValueError("no counts of groups")
+        self._newest_us, self._closed_until_us = saved.newest_us, saved.closed_until_us
+        self._open = {tally.start_us: tally for tally in saved.panes}
 
     def learn(self, seen: KeptGroups, setting: GroupDrop | None) -> None:
         """Add what the rows kept in a micro-batch say about all of its rows: each stands for its weight.

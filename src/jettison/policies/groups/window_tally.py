@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jettison.core.documents import Amount, Share
 from jettison.policies.groups.concepts import GroupConcept
 
 Floats = NDArray[np.float64]
@@ -16,6 +17,7 @@ MAX_KEYS = 20_000
 """Groups of a window that are counted one by one, unless told otherwise."""
 _FADING = 0.5  # what is known of a pane grows with every micro-batch, so that the last ones count
 _FEW_ROWS, _MOST_OVERSPENT = 20.0, 2.0
+_MOST_ROWS = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +57,16 @@ class WindowTally:
     """
 
     start_us: int
-    progress: float = 0.0
+    progress: Share = 0.0
     keys: Keys = field(default_factory=lambda: np.empty(0, np.int64))
     seen: Floats = field(default_factory=lambda: np.empty(0))
-    overflow_rows: float = 0.0
-    kept: float = 0.0
+    overflow_rows: Amount = 0.0
+    kept: Amount = 0.0
     kept_of: Floats = field(default_factory=lambda: np.empty(0))
     looked: Floats = field(default_factory=lambda: np.empty(0))
-    novel_rows: float = 0.0
-    recent_rows: float = 0.0
-    overspent: float = 1.0
+    novel_rows: Amount = 0.0
+    recent_rows: Amount = 0.0
+    overspent: Amount = 1.0
 
     def __post_init__(self) -> None:
         if len(self.looked) != len(self.seen):
@@ -116,6 +118,14 @@ class WindowTally:
             return 0.0, 0.0  # to an empty tally everything is new
         new = float(rows[~np.isin(keys, self.keys)].sum()) + unlisted
         return _FADING * self.novel_rows + new, _FADING * self.recent_rows + float(rows.sum()) + unlisted
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether this can be the tally of a window: what was saved may have been damaged."""
+        counts = (self.seen, self.kept_of, self.looked)
+        counted = all(len(one) == len(self.keys) and ((one >= 0.0) & (one <= _MOST_ROWS)).all() for one in counts)
+        spent = 1.0 / _MOST_OVERSPENT <= self.overspent <= _MOST_OVERSPENT
+        return bool(counted and spent and (np.diff(self.keys) > 0).all())
 
     @property
     def rows(self) -> float:

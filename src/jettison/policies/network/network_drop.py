@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
+from jettison.core.documents import Amount
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.setting import Setting
 from jettison.core.stats import Budget, PointStats, Stats
@@ -52,10 +54,13 @@ class NetworkDrop(Policy):
     RandomDrop(keep_fraction=0.5, late_keep_fraction=0.5, late_after_s=3.0)
     """
 
+    state_type: ClassVar[Any] = dict[str, tuple[Amount, Amount]]
+
     def __init__(self, graph: QueryGraph, *, semantic: bool = False, column: str = "value") -> None:
         self.graph = graph
         self.column = column
         self.semantic = semantic
+        self._stated = {name: box.selectivity for name, box in graph.boxes.items()}
         self._planners = lru_cache(maxsize=32)(self._planner)
         self.model: DropModel = self._planners(self._nominal()).model
 
@@ -110,19 +115,33 @@ class NetworkDrop(Policy):
             return
         keep = {name: point.kept / point.seen if point.seen else 1.0 for name, point in stats.points.items()}
         rates = {name: float(seen[name]) for name in self.graph.inputs}
-        changed = False
-        for box in list(self.graph.boxes.values()):
-            arcs = [arc for arc in self.graph.readers(box.name) if seen.get(arc.name)]
+        graph = self.graph
+        for box in self.graph.boxes.values():
+            arcs = [arc for arc in graph.readers(box.name) if seen.get(arc.name)]
             if not arcs or box.passes is not None or seen[arcs[0].name] < _ENOUGH_ROWS:
                 continue
-            now = flows(_at_rates(self.graph, rates), {**keep, arcs[0].name: 1.0})
+            now = flows(_at_rates(graph, rates), {**keep, arcs[0].name: 1.0})
             expected = float(now.arcs[arcs[0]].sum())
             if expected > 0 and abs(seen[arcs[0].name] / expected - 1.0) > _GRID:
                 factor = (seen[arcs[0].name] / expected) ** _LEARNING
                 corrected = box.with_selectivity(box.selectivity * factor)
-                self.graph = self.graph.changed(boxes={**self.graph.boxes, box.name: corrected}.values())
-                changed = True
-        if changed:
+                graph = graph.changed(boxes={**graph.boxes, box.name: corrected}.values())
+        self._believe(graph)
+
+    def state(self) -> dict[str, tuple[float, float]]:
+        """By box, its selectivity as stated and as learned."""
+        return {name: (stated, self.graph.boxes[name].selectivity) for name, stated in self._stated.items()}
+
+    def restore(self, state: Mapping[str, tuple[float, float]]) -> None:
+        """Go on with the selectivities learned, but for boxes of which something else is stated now."""
+        known = {name: now for name, (stated, now) in state.items() if self._stated.get(name) == stated}
+        boxes = self.graph.boxes
+        learned = {name: boxes[name].with_selectivity(selectivity) for name, selectivity in known.items()}
+        self._believe(self.graph.changed(boxes={**boxes, **learned}.values()))
+
+    def _believe(self, graph: QueryGraph) -> None:
+        if graph is not self.graph:
+            self.graph = graph
             self._planners.cache_clear()
             self.model = self._planners(self._nominal()).model
 

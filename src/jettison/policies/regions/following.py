@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import numpy as np
+from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
+from jettison.core.documents import Amount, Natural
 from jettison.source.space import Floats
 
 # A batch's counts lose this share of their weight with every later batch.
@@ -15,6 +20,15 @@ _ENOUGH_ROWS = 1000
 _TOLERANCE = 0.003
 # A model that is further off than this is rebuilt sooner or later; until then a correction must not run away.
 _MOST = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRows:
+    """Rows one after the other, how many of them are new, and the last batch of each drop point that they are from."""
+
+    rows: Floats
+    new: Natural
+    last_batch: dict[str, int]
 
 
 class NewestRows:
@@ -49,28 +63,36 @@ class NewestRows:
         self.new = 0
         return self._rows
 
+    def saved(self) -> SavedRows:
+        return SavedRows(self._rows.ravel(), self.new, dict(self._last_batch))
+
+    def restore(self, saved: SavedRows) -> None:
+        self._rows = saved.rows.reshape(-1, self._rows.shape[1])
+        self.new, self._last_batch = saved.new, dict(saved.last_batch)
+
     @property
     def capacity(self) -> int:
         return self._most
 
 
+@dataclass(slots=True)
 class PassRate:
     """Rows that passed for each that was expected to, so that the next thresholds can make up for the difference.
 
     Sums over the batches, the newest weighing most: chance averages out, and a stream that changes is followed.
     """
 
-    def __init__(self) -> None:
-        self._passed = self._expected = 0.0
-        self.ratio = 1.0
-        """Passed over expected; 1 until enough rows have been counted, and then as it was unless it has moved."""
+    passed: Amount = 0.0
+    expected: Amount = 0.0
+    ratio: Annotated[float, Meta(ge=1.0 / _MOST, le=_MOST)] = 1.0
+    """Passed over expected; 1 until enough rows have been counted, and then as it was unless it has moved."""
 
     def add(self, passed: float, expected: float) -> None:
-        self._passed = (1.0 - _FORGOTTEN) * self._passed + passed
-        self._expected = (1.0 - _FORGOTTEN) * self._expected + expected
-        if self._expected < _ENOUGH_ROWS:
+        self.passed = (1.0 - _FORGOTTEN) * self.passed + passed
+        self.expected = (1.0 - _FORGOTTEN) * self.expected + expected
+        if self.expected < _ENOUGH_ROWS:
             return
-        ratio = float(np.clip(self._passed / self._expected, 1.0 / _MOST, _MOST))
+        ratio = float(np.clip(self.passed / self.expected, 1.0 / _MOST, _MOST))
         if abs(ratio - self.ratio) > _TOLERANCE * self.ratio:
             self.ratio = ratio
 

@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 import math
-from typing import get_args
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jettison.core.documents import Natural, Share
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, Stats, beside_protected
-from jettison.errors import refuse
+from jettison.errors import PlanTooLarge, refuse
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.regions.build import Built, Sample
 from jettison.policies.regions.choose import Candidate, best, candidates
 from jettison.policies.regions.configure import check_fairness
 from jettison.policies.regions.consolidate import frequencies
-from jettison.policies.regions.following import NewestRows, PassRate, share_passing
+from jettison.policies.regions.following import NewestRows, PassRate, SavedRows, share_passing
 from jettison.policies.regions.plan_raster import fingerprint, fits
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.region_setting import RegionDrop, RegionSpec
 from jettison.source import codec
 from jettison.source.raster import Raster
 from jettison.source.region_filter import Outside, RegionFilter
-from jettison.source.space import Codes
+from jettison.source.space import Codes, Floats
 
 # When the budget's share drifts, regions are rebuilt only if so much of the sample is new: old rows would give the old ones.
 _NEW_ON_DRIFT = 0.1
+_MOST_SAVED = 150_000  # values of sampled rows
 _FILLED = 0.9  # part of a plan that regions may fill
 # Thresholds are rounded, and corrections are by chance: less than this is no miss of a budget.
 _MET_WITHIN = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSifter:
+    """What is known of a stream, for a restart.
+
+    Parameters
+    ----------
+    newest, built_from
+        Rows of the stream, and those that the regions are built from; `None` where they are the user's own sample, or many.
+    built_for, drop_points, plan_room
+        For which share regions are built, and for how many drop points in how many bytes.
+    passed
+        How many rows passed for each expected, by regions and drop point.
+    """
+
+    newest: SavedRows | None
+    built_from: Floats | None
+    built_for: Share | None
+    drop_points: Natural
+    plan_room: Natural
+    passed: dict[str, dict[str, PassRate]]
 
 
 class Sifter(Policy):
@@ -89,6 +115,8 @@ class Sifter(Policy):
     ----------
     .. [1] Gedik, Wu, Yu: Efficient Construction of Compact Shedding Filters for Data Stream Processing. ICDE 2007.
     """
+
+    state_type: ClassVar[Any] = SavedSifter
 
     def __init__(
         self,
@@ -152,7 +180,8 @@ class Sifter(Policy):
         if not points.size:
             hint = "pass some rows of the stream, with a value for each attribute; a thousand are enough"
             refuse("`sample` must hold rows", "none", hint=hint)
-        self._newest = NewestRows(points.reshape(-1, space.dimensions), self._sample_size)
+        self._given = points.reshape(-1, space.dimensions)
+        self._newest = NewestRows(self._given, self._sample_size)
         self._rebuild(throttler=None)
 
     def learn(self, lesson: Lesson) -> None:
@@ -173,6 +202,30 @@ class Sifter(Policy):
                     laid_out.passed.setdefault(name, PassRate()).add(
                         point.kept, point.seen * share_passing(laid_out.frequency, setting.keep)
                     )
+
+    def state(self) -> SavedSifter:
+        newest, built_from = self._newest.saved(), self._built_from.ravel()
+        is_own = self.sample_every == 0 or len(newest.rows) + len(built_from) > _MOST_SAVED
+        return SavedSifter(
+            None if is_own else newest,
+            None if is_own else built_from,
+            self._built_for,
+            self._drop_points,
+            self._plan_room,
+            {one.name: {point: replace(rate) for point, rate in one.passed.items()} for one in self._on_plan},
+        )
+
+    def restore(self, state: SavedSifter) -> None:
+        """Rebuild the regions that were; how many rows passed stays true only of regions that have not changed."""
+        self._newest = NewestRows(self._given, self._sample_size)
+        self._built_from = self._newest.take()
+        if state.newest is not None and state.built_from is not None:
+            self._newest.restore(state.newest)
+            self._built_from = state.built_from.reshape(-1, self.queries.space.dimensions)
+        self._drop_points, self._plan_room = max(state.drop_points, 1), state.plan_room
+        self._lay_out(state.built_for)
+        for one in self._on_plan:
+            one.passed = {point: replace(rate) for point, rate in state.passed.get(one.name, {}).items()}
 
     def filter(self, keep_fraction: float) -> RegionFilter:
         """The filter that keeps this share of the rows."""
@@ -211,7 +264,11 @@ class Sifter(Policy):
                 self._rebuild(throttler)
 
     def _rebuild(self, throttler: float | None) -> None:
-        known = Sample.of(self.queries, self._newest.take())
+        self._built_from = self._newest.take()
+        self._lay_out(throttler)
+
+    def _lay_out(self, throttler: float | None) -> None:
+        known = Sample.of(self.queries, self._built_from)
         self._candidates = candidates(self.queries, known, regions=self._regions, partitioning=self._partitioning)
         self._on_plan = tuple(_LaidOut(*self._fitting(one, known)) for one in self._candidates)
         self._built_for = throttler
@@ -258,6 +315,10 @@ class Sifter(Policy):
         """The candidate itself, or the finest of its kind whose raster fits a plan, with that raster."""
         regions, room = fitting.built.partition.boxes, _FILLED * self._plan_room / self._drop_points
         while not fits(raster := Raster.of(fitting.built.partition), fitting.built.partition, room):
+            if regions == 1:
+                refuse(
+                    "room for a region in a plan", f"{room:.0f} bytes", hint="guard fewer streams", error=PlanTooLarge
+                )
             regions = max(regions * 3 // 4, 1)
             fitting = fitting.rebuilt(sample, regions)
         assert raster is not None
@@ -273,6 +334,7 @@ class _LaidOut:
         self.cuts = tuple(tuple(axis.cuts.tolist()) for axis in raster.axes)
         self.cells = tuple(raster.cells.tolist())
         self.missing = tuple(candidate.built.partition.of_pattern().tolist())
+        self.name = f"{zlib.crc32(repr((self.cuts, self.cells, self.missing)).encode()):08x}"
         self.passed: dict[str, PassRate] = {}
 
     def moved(self, codes: Codes) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jettison.lab.demo.capacity import saturated
 from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.landing import SPARK_SCHEMA, land_all
 from jettison.lab.demo.pipeline import parsed, raw_rides
@@ -136,15 +137,17 @@ def measure_capacity(spark: Any, folder: Path) -> Capacity:
 
 def _throughput(spark: Any, folder: Path, batch_rows: int) -> tuple[float, float]:
     """Rows a second in batches of so many rows, and seconds a batch, both at the median of the batches after the first."""
-    files = 4
-    land_all(folder / "in", batch_rows // files * files * _BATCHES, rows_per_file=batch_rows // files)
-    network, _ = build(raw_rides(spark, folder / "in", files_per_batch=files))
-    query = network.start(latency="1 hour", checkpoint=folder / "checkpoint", available_now=True)
-    query.awaitTermination()
-    assert network.shedder is not None
-    network.shedder.await_books()
+
+    def run(raw: Any) -> Any:
+        network, _ = build(raw)
+        query = network.start(latency="1 hour", checkpoint=folder / "checkpoint", available_now=True)
+        query.awaitTermination()
+        assert network.shedder is not None
+        network.shedder.await_books()
+        return query
+
+    batches = saturated(spark, folder, batch_rows, _BATCHES, run)
     shutil.rmtree(folder / "in")
-    batches = [(p.numInputRows, p.durationMs["triggerExecution"] / 1e3) for p in query.recentProgress if p.numInputRows]
     rows_per_s = statistics.median(rows / seconds for rows, seconds in batches[1:])
     return rows_per_s, statistics.median(seconds for _, seconds in batches[1:])
 

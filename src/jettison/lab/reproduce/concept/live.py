@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.core.plan import DropPlan
-from jettison.core.stats import Budget, Stats
+from jettison.lab.bench.scripted import keep, scripted
 from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.policies.groups.concept_drop import ConceptDrop
@@ -57,21 +56,6 @@ def crowded(spark: SparkSession, folder: Path, settings: RunSettings) -> Judged:
     figures = {"spark-crowded": float(len(outcome.missing) + len(outcome.miscounted) + silent)}
     section = Section("On Spark: more groups than rows to keep", table(LiveOutcome.HEADER, [outcome.summary()]))
     return [section], judge("concept", figures, config)
-
-
-class AtShare(ConceptDrop):
-    """Plans for a set share of the rows, whatever the controller says: for measurements."""
-
-    share = 1.0
-
-    def plan(self, stats: Stats, budget: Budget) -> DropPlan:
-        return ConceptDrop.plan(self, stats, Budget(self.share, self.share, 3600.0, "a set share"))
-
-
-def at_share(share: float, **arguments: object) -> ConceptDrop:
-    """A `ConceptDrop` that spends `share` of the rows."""
-    kind = type("AtShare", (AtShare,), {"share": share})
-    return kind(**arguments)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +192,9 @@ def shed_answers(rows: DataFrame, *, exact_counts: bool) -> DataFrame:
 def run_case(spark: SparkSession, case: DriftCase, folder: Path) -> LiveOutcome:
     """Run the stream through a guard and compare."""
     truth = land(case, folder / "in")
-    policy = at_share(
-        case.share,
+    policy = scripted(
+        ConceptDrop,
+        lambda batch: keep(case.share),
         group="route" if case.exact_counts else ROUTE,
         time="time",
         window=f"{WINDOW_S} seconds",
