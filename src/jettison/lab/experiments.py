@@ -105,7 +105,7 @@ class Paper:
     """A paper whose claims are checked, part by part, in this order.
 
     `quick` and `full` are how long all of it takes, empty where that has not been measured; `packages` what its parts need
-    besides pyspark. What was settled after a look at figures stands in its `claims.csv`, or in `MOVED` of its package.
+    besides pyspark. What was settled after a look at figures stands in its `claims.csv`.
     """
 
     name: str
@@ -115,11 +115,6 @@ class Paper:
     what: str
     parts: Mapping[str, Experiment]
     packages: tuple[str, ...] = ("matplotlib",)
-
-    @property
-    def package(self) -> str:
-        """Where its experiments are."""
-        return f"{_REPRODUCE}.{self.name}"
 
 
 def _parts(paper: str, *parts: tuple[str, str, str, Kind, str]) -> Mapping[str, Experiment]:

@@ -89,7 +89,7 @@ def judge(paper: str, figures: Mapping[str, Figure], config: Mapping[str, Any] |
             hint = did_you_mean(name, stated, otherwise="state it there, with its bar")
             refuse("a claim that claims.csv states", repr(name), hint=hint, where=paper)
         ours, more = figure if isinstance(figure, tuple) else (figure, {})
-        made.append(replace(stated[name], ours=ours, config={**(config or {}), **more, **stated[name].config}))
+        made.append(replace(stated[name], ours=float(ours), config={**(config or {}), **more, **stated[name].config}))
     return made
 
 
@@ -102,16 +102,6 @@ def claims_of(paper: str) -> dict[str, Claim]:
         after = {"after_a_look": line["after_a_look"]} if line["after_a_look"] else {}
         stated[line["id"]] = Claim(line["id"], line["claim"], line["paper"], math.nan, **bar, config=after)
     return stated
-
-
-def noted(claims: Sequence[Claim], moved: Mapping[str, str]) -> list[Claim]:
-    """The claims, where it is said beside the number what was settled after a look at figures; ids by their beginning."""
-    return [
-        replace(claim, config={**claim.config, "after_a_look": note})
-        if (note := next((text for start, text in moved.items() if claim.id.startswith(start)), None))
-        else claim
-        for claim in claims
-    ]
 
 
 def save(claims: Sequence[Claim], path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from rich.markdown import Markdown
 from jettison import extras, java
 from jettison.errors import did_you_mean, refuse
 from jettison.lab.experiments import PAPERS, Experiment, Kind
-from jettison.lab.reproduce.claims import Claim, noted
+from jettison.lab.reproduce.claims import Claim
 from jettison.lab.reproduce.report import Judged, Report, RunSettings, Section, claims_table
 
 
@@ -35,7 +34,6 @@ def run_reproduce(
     out = Path(f"reproduce-{paper}") if out is None else out
     out.mkdir(parents=True, exist_ok=True)
     settings = RunSettings(quick, seed, out, say=lambda line: console.print(line, highlight=False))
-    moved = getattr(importlib.import_module(PAPERS[paper].package), "MOVED", {})
     words = ["jettison reproduce", paper, *(f"--only {name}" for name in only), *(["--quick"] if quick else [])]
     sections: list[Section] = []
     claims: list[Claim] = []
@@ -47,7 +45,7 @@ def run_reproduce(
             started = time.monotonic()
             more, judged = run(part)
             sections += more
-            claims += noted(judged, moved)
+            claims += judged
             report.save(out)
             held = sum(claim.holds for claim in judged)
             settings.say(f"{part.name}: {held} of {len(judged)} claims hold, {time.monotonic() - started:.0f} s")

@@ -1,0 +1,33 @@
+"""Work on all cores. Everything follows from seeds, so that results do not depend on how many there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processes(most: int = CORES) -> ProcessPoolExecutor:
+    """Processes that are started afresh: a copy of this one would also hold copies of its threads' locks."""
+    return ProcessPoolExecutor(min(most, CORES), get_context("spawn"))
+
+
+def for_each(items: Iterable[Item], function: Callable[[Item], Found], pool: Executor | None = None) -> list[Found]:
+    """What a function finds for each item, in the order of the items.
+
+    In processes, for which it must be a function of a module, unless another pool is given.
+    """
+    with processes() if pool is None else pool as workers:
+        return list(workers.map(function, items))
+
+
+def for_each_compiled(items: Iterable[Item], function: Callable[[Item], Found]) -> list[Found]:
+    """The same in threads, for a function that spends its time in compiled loops, which let other threads run."""
+    return for_each(items, function, ThreadPoolExecutor(CORES))
