@@ -18,9 +18,9 @@ from jettison.lab.reproduce.aurora.compare import (
     all_shedders,
     compare,
     excess_percent,
-    for_each,
 )
 from jettison.lab.reproduce.aurora.statistics import bootstrap, mean
+from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.generator import random_network
 from jettison.policies.network.candidates import drop_model
 
@@ -59,7 +59,7 @@ def test_our_planner_can_fall_behind_the_papers() -> None:
         (0, 0.0, -0.1, [True, True]),
         (0, 0.0, -1.0, [True, False]),
     ):
-        found = planners.judged(splits, "", exact + off, exact + ahead, {})
+        found = planners.judged(splits, exact + off, exact + ahead, {})
         assert [claim.holds for claim in found] == expected
 
 

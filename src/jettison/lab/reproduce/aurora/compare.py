@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,7 +31,6 @@ HEADROOM = 0.95
 _UNTIL, _SETTLED = 4000.0, 600.0
 
 Planners = Mapping[str, Sequence[Planner]]
-Found = TypeVar("Found")
 
 
 def excess_percent(mean_gap: float) -> float:
@@ -94,19 +89,6 @@ def compare(graph: QueryGraph, planners: Planners, *, seed: int, mean_gap: float
         traces = [_run(graph, plain, planner, arrivals, scale) for planner in several]
         found.append(np.mean([_losses(plain, graph, trace, wanted) for trace in traces], axis=0))
     return np.array(found).T
-
-
-def for_each(seeds: Iterable[int], measure: Callable[[int], Found]) -> list[Found]:
-    """What `measure`, a function of a module, finds for each seed, in the order of the seeds, on all cores.
-
-    Everything follows from the seed, so the results do not depend on the number of cores. Processes are started afresh: a
-    copy of this one would also hold copies of its threads' locks.
-    """
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers == 1:
-        return [measure(seed) for seed in seeds]
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(measure, seeds))
 
 
 def _run(graph: QueryGraph, plain: DropModel, planner: Planner, arrivals: Mapping[str, Rows], scale: float) -> Trace:

@@ -8,10 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from jettison.lab.reproduce.aurora.compare import STEP, for_each
+from jettison.lab.reproduce.aurora.compare import STEP
 from jettison.lab.reproduce.aurora.statistics import Samples, mean
-from jettison.lab.reproduce.claims import Claim
+from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
+from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.engine import offered, random_arrivals
 from jettison.lab.sim.network.generator import Shape, random_network
 from jettison.lab.sim.network.monitor import Planner
@@ -111,29 +112,13 @@ def times(seed: int) -> tuple[float, float, int, int]:
     return min(plan_s), 1e3 * float(np.median(lookup_s)), len(graph.boxes), model.units
 
 
-def judged(splits: int, words: str, off: Samples, ahead: Samples, config: dict[str, object]) -> list[Claim]:
+def judged(splits: int, off: Samples, ahead: Samples, config: dict[str, object]) -> list[Claim]:
     """What `delivered` found, as claims: the planner's own promise, and that it is worth its program."""
-    half = "more utility than" if splits else "at most half a percentage point less utility than"
-    return [
-        Claim(
-            f"planner-foresight-{splits}",
-            f"{words}, the utility that the default planner foresees is what its drops deliver in the simulator, row by "
-            f"row; largest difference over {len(off)} networks and {off.shape[1]} loads, in percentage points",
-            "",
-            float(np.abs(off).max()),
-            at_most=2.0,
-            config=config,
-        ),
-        Claim(
-            f"planner-ahead-{splits}",
-            f"{words}, its drops deliver {half} those of the paper's table, at every load; lowest bound of the difference, "
-            "in percentage points",
-            "",
-            min(mean(column).lower for column in ahead.T),
-            at_least=0.0 if splits else -0.5,
-            config=config,
-        ),
-    ]
+    figures = {
+        f"planner-foresight-{splits}": float(np.abs(off).max()),
+        f"planner-ahead-{splits}": min(mean(column).lower for column in ahead.T),
+    }
+    return judge("aurora", figures, config)
 
 
 def run(settings: RunSettings) -> Judged:
@@ -148,15 +133,11 @@ def run(settings: RunSettings) -> Judged:
             figures = [f(found[:, row]) for found in (missing, beyond) for f in (np.mean, np.max)]
             rows.append([name, words, *(f"{float(figure):.2f}" for figure in figures)])
         off, ahead = delivered(settings.seed, splits, networks)
-        claims += judged(splits, words, off, ahead, config | {"loads": list(DELIVERED_LOADS), "rows": _ROWS})
+        claims += judged(splits, off, ahead, config | {"loads": list(DELIVERED_LOADS), "rows": _ROWS})
     settings.say("planner on a network of 1,000 boxes")
     plan_s, lookup_ms, boxes, units = times(settings.seed)
     config = {"boxes": boxes, "outputs": _LARGE.queries, "units": units, "seed": settings.seed}
-    words = f"plans for {boxes} boxes and 100 outputs in 1 s of CPU time"
-    claims += [
-        Claim("planner-seconds", words, "", plan_s, 1.0, config=config),
-        Claim("lookup-ms", "looks a plan up in under 1 ms", "", lookup_ms, 1.0, config=config),
-    ]
+    claims += judge("aurora", {"planner-seconds": plan_s, "lookup-ms": lookup_ms}, config)
     header = ["planner", "networks", "utility missing, mean %", "worst %", "loss beyond the least, mean %", "worst %"]
     text = (
         f"Over {networks} random networks of the paper's size, at loads of {LOADS[-1]:g} to {LOADS[0]:g} of the full one, "

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +28,7 @@ from jettison.lab.reproduce.concept.methods import (
 from jettison.lab.reproduce.concept.real_data import real_streams
 from jettison.lab.reproduce.concept.streams import Stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
+from jettison.lab.reproduce.workers import processes
 from jettison.policies.groups.concepts import GroupConcept
 from jettison.policies.groups.distance import ConceptShift, shift
 
@@ -115,8 +113,7 @@ def measure(*, quick: bool, seed: int) -> Results:
     # And ten largest groups are few: the mean of their change needs more windows than errors do.
     steady_cluster, steady_taxi = (make(seed, _STEADY_WINDOWS) for make in (streams.cluster_like, streams.taxi_like))
     cases = [(one, share) for one in grouped for share in SHARES] + [(packets, 0.01)]
-    # Processes of their own, not copies of this one: it may have threads by now.
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, 4), get_context("spawn")) as pool:
+    with processes(4) as pool:
         at_shares = [pool.submit(_at_equal_rows, one, share, methods(one), seed) for one, share in cases]
         at_half = [pool.submit(_at_equal_rows, one, 0.5, [Uniform], seed) for one in (taxi, zipf, cluster)]
         settings = {one.name: pool.submit(_at_setting, one, seed) for one in (taxi, steady_cluster, four)}

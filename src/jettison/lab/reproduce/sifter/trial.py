@@ -9,13 +9,12 @@ filter would have given is counted too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.lab.reproduce import workers
 from jettison.lab.reproduce.report import RunSettings
 from jettison.lab.reproduce.sifter.adaptive_sifter import with_counts
 from jettison.lab.reproduce.sifter.workload import Generated, Workload
@@ -150,7 +149,7 @@ class Setting:
 
 
 def measure(
-    settings: Iterable[Setting], seeds: tuple[int, ...], rows: int, *, processes: int | None = None
+    settings: Iterable[Setting], seeds: tuple[int, ...], rows: int, *, processes: int = workers.CORES
 ) -> dict[Setting, Outcome]:
     """Outcome of every setting with every seed, on so many rows; the same in one process or in several."""
     by_workload: dict[Workload, list[Setting]] = {}
@@ -158,11 +157,8 @@ def measure(
         by_workload.setdefault(setting.workload, []).append(setting)
     jobs = [(workload, tuple(wanted), seeds, rows) for workload, wanted in by_workload.items()]
     jobs.sort(key=lambda job: -len(job[1]))  # long jobs first, so that no process ends up alone with one
-    if processes == 1:
-        found = [_measure_workload(*job) for job in jobs]
-    else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(_measure_workload, *zip(*jobs, strict=True)))
+    with workers.processes(processes) as pool:
+        found = list(pool.map(_measure_workload, *zip(*jobs, strict=True)))
     return {setting: outcome for outcomes in found for setting, outcome in outcomes.items()}
 
 
