@@ -9,17 +9,17 @@ filter would have given is counted too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jettison.lab.reproduce import workers
 from jettison.lab.reproduce.report import RunSettings
-from jettison.lab.reproduce.sifter.adaptive_sifter import with_counts
 from jettison.lab.reproduce.sifter.workload import Generated, Workload
 from jettison.policies.regions.build import PARTITIONINGS, Built, Sample
 from jettison.policies.regions.choose import Candidate, best, candidates
+from jettison.policies.regions.consolidate import consolidate
 from jettison.policies.regions.queries import completeness
 from jettison.source.region_filter import RegionFilter
 
@@ -38,6 +38,13 @@ def seeds_of(settings: RunSettings) -> tuple[int, ...]:
     """Quick means fewer seeds, and every claim is still checked."""
     first = settings.seed * 1000
     return tuple(range(first, first + (_QUICK_SEEDS if settings.quick else _SEEDS)))
+
+
+def with_counts(built: Built, counts: ArrayLike) -> Built:
+    """The same regions with the rows that sources have counted in them and outside, in place of the sample's."""
+    rows = np.asarray(counts, dtype=np.float64)
+    frequency = rows[: built.partition.regions] / max(rows.sum(), 1.0)
+    return replace(built, statistics=consolidate(built.queries, built.partition, frequency))
 
 
 class Trial:
