@@ -48,7 +48,7 @@ def main(rounds: int = 8, rows: int = 200_000, throttler: float = 0.3, seed: int
     for number in range(rounds):
         batch = orders(random, rows)
         points = queries.space.points(batch)
-        # Rows that arrive with the mark, `sampled` of a decision, are what `server.rebuild` wants once the stream has changed.
+        # Rows that arrive with the mark (`sampled` of a decision) are for `server.rebuild`, once the stream has changed.
         keep = np.ones(rows, dtype=bool) if producer is None else producer.decide(batch).keep
         rate = keep.mean()
         query, row = queries.matches(points)
