@@ -8,15 +8,14 @@ import numpy as np
 
 from jettison.lab.reproduce.aurora.statistics import Samples
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionPlanner, input_loads
-from jettison.lab.sim.network.engine import Engine, EngineSettings, Trace, offered, random_arrivals
-from jettison.lab.sim.network.monitor import LoadMonitor, Planner
+from jettison.lab.sim.network.engine import Engine, Planner, Trace, monitor, offered, random_arrivals
 from jettison.lab.sim.network.roadmap import paper_road_map
 from jettison.lab.sim.network.rows import Rows
-from jettison.lab.sim.network.utility import total_loss, tuple_utility, value_utility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
+from jettison.policies.network.qos import LossTolerance, ValueUtility
 
 RANDOM, SEMANTIC = "Random-LS", "Semantic-LS"
 """The paper's own shedders: its table of drops, sorted once by loss over gain."""
@@ -94,18 +93,41 @@ def compare(graph: QueryGraph, planners: Planners, *, seed: int, mean_gap: float
 def _run(graph: QueryGraph, plain: DropModel, planner: Planner, arrivals: Mapping[str, Rows], scale: float) -> Trace:
     """One shedder on a processor that has 22 % too little at the lowest rate. Networks have rate 1 at every input."""
     available = scale * plain.full_load / LONGEST_GAP / (1.0 + LOWEST_EXCESS)
-    capacity = available / HEADROOM
     coefficients = {name: load / graph.inputs[name].rate for name, load in input_loads(plain).items()}
-    monitor = LoadMonitor(planner, capacity=capacity, headroom=HEADROOM, coefficients=coefficients)
-    return Engine(graph, EngineSettings(capacity, train=round(500 * scale))).run(arrivals, _UNTIL, monitor)
+    engine = Engine(graph, available / HEADROOM, train=round(500 * scale))
+    return engine.run(arrivals, _UNTIL, monitor(planner, available / HEADROOM * HEADROOM, coefficients))
 
 
 def _losses(model: DropModel, graph: QueryGraph, trace: Trace, wanted: Mapping[str, Rows]) -> tuple[float, float]:
-    epochs = np.array([_SETTLED, _UNTIL])
-    by_tuple, by_value = {}, {}
+    """Percent of tuple utility and of value utility that all outputs together have lost since the run has settled."""
+    kept = []
     for name, rows in wanted.items():
-        (got, _), value = trace.delivered[name], graph.outputs[name].qos.value
+        value, tolerance = graph.outputs[name].qos.value, model.loss_tolerance[name]
         assert value is not None
-        by_tuple[name] = tuple_utility(got, rows, model.loss_tolerance[name], epochs)
-        by_value[name] = value_utility(got, rows, value, since=_SETTLED)
-    return total_loss(by_tuple), total_loss(by_value)
+        got, all_rows = (one.where(one.arrivals >= _SETTLED) for one in (trace.delivered[name][0], rows))
+        kept.append((tuple_utility(got, all_rows, tolerance), value_utility(got, all_rows, value)))
+    by_tuple, by_value = (100.0 * (1.0 - sum(of) / len(kept)) for of in zip(*kept, strict=True))
+    return by_tuple, by_value
+
+
+def tuple_utility(delivered: Rows, wanted: Rows, graph: LossTolerance) -> float:
+    """Utility by the share delivered (section 5.4).
+
+    The paper averages it over epochs, times during which the same share is delivered: with constant rates that is all the
+    time since the run has settled. Short epochs of few rows would add the noise of counting to the shares, and every
+    concave graph punishes noise.
+    """
+    return graph.at(min(100.0, 100.0 * (len(delivered) / len(wanted)))) if len(wanted) else 1.0
+
+
+def value_utility(delivered: Rows, wanted: Rows, graph: ValueUtility) -> float:
+    """Summed utility of the rows delivered, as a share of that of the rows wanted (section 5.4)."""
+    got, whole = (_summed(rows, graph) for rows in (delivered, wanted))
+    return got / whole if whole > 0 else 1.0
+
+
+def _summed(rows: Rows, graph: ValueUtility) -> float:
+    utilities = np.zeros(len(rows))
+    for low, high, utility in graph.intervals:
+        utilities[(rows.values >= low) & (rows.values <= high)] = utility
+    return float(utilities.sum())

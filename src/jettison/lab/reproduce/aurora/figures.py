@@ -26,8 +26,8 @@ from jettison.lab.reproduce.aurora.statistics import Interval, LossRatios, Sampl
 from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import for_each
+from jettison.lab.sim.network.engine import Planner
 from jettison.lab.sim.network.generator import random_network, shared_network
-from jettison.lab.sim.network.monitor import Planner
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.graph import QueryGraph

@@ -13,9 +13,8 @@ from jettison.lab.reproduce.aurora.statistics import Samples, mean
 from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.lab.reproduce.workers import for_each
-from jettison.lab.sim.network.engine import offered, random_arrivals
+from jettison.lab.sim.network.engine import Planner, offered, random_arrivals
 from jettison.lab.sim.network.generator import Shape, random_network
-from jettison.lab.sim.network.monitor import Planner
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
