@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
@@ -39,11 +40,11 @@ def run_reproduce(
     claims: list[Claim] = []
     report = Report(paper, PAPERS[paper].title, f"{' '.join(words)} --seed {seed}", sections, claims)
     with ExitStack() as sessions:
-        run = _Runner(settings, sessions)
+        shared = cache(partial(_shared_session, sessions))
         for part in chosen:
             settings.say(f"{part.name} ...")
             started = time.monotonic()
-            more, judged = run(part)
+            more, judged = _run(part, settings, shared)
             sections += more
             claims += judged
             report.save(out)
@@ -66,22 +67,17 @@ def _chosen(paper: str, only: Sequence[str]) -> list[Experiment]:
     return [part for part in parts.values() if not only or part.name in only]
 
 
-class _Runner:
-    """Runs parts; those on Spark share one session, which starts with the first of them."""
-
-    def __init__(self, settings: RunSettings, sessions: ExitStack) -> None:
-        self._settings = settings
-        self._sessions = sessions
-        self._spark: object = None
-
-    def __call__(self, part: Experiment) -> Judged:
-        if part.kind is not Kind.ON_SPARK:
-            sections, claims = part.load()(self._settings)
-            return sections, claims
-        if self._spark is None:
-            from jettison.spark.session import local_session  # only here: other parts run without pyspark
-
-            self._spark = self._sessions.enter_context(local_session("jettison reproduce"))
+def _run(part: Experiment, settings: RunSettings, shared: Callable[[], object]) -> Judged:
+    if part.kind is Kind.ON_SPARK:
         with tempfile.TemporaryDirectory(prefix="jettison-reproduce-") as scratch:
-            sections, claims = part.load()(self._spark, Path(scratch), self._settings)
-        return sections, claims
+            sections, claims = part.load()(shared(), Path(scratch), settings)
+    else:
+        sections, claims = part.load()(settings)
+    return sections, claims
+
+
+def _shared_session(sessions: ExitStack) -> object:
+    """The session that parts on Spark share, from the first of them on."""
+    from jettison.spark.session import local_session  # only here: other parts run without pyspark
+
+    return sessions.enter_context(local_session("jettison reproduce"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,20 +49,14 @@ class Way:
     taught: tuple[tuple[int, float], ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class PaperWay:
-    """The paper's own shedder and operator, with the rows that they have seen before the start."""
-
-    keys: tuple[int, ...]
-    costs_s: tuple[float, ...]
-
-
-def ways(costs_us: IntArray, past_us: IntArray, past_keys: IntArray) -> dict[str, Way | PaperWay | None]:
+def ways(
+    bound_s: float, costs_us: IntArray, past_us: IntArray, past_keys: IntArray
+) -> dict[str, Way | PaperRule | None]:
     """The paper's and ours, for rows of these costs; Straw-Man takes the mean of the past for all of them."""
     known = tuple((int(cost), cost / 1e6) for cost in np.unique(costs_us))
     mean = ((-1, float(past_us.mean()) / 1e6),)  # no row has this key, so all are unknown and cost the mean
     return {
-        LAS: PaperWay(tuple(past_keys.tolist()), tuple((past_us / 1e6).tolist())),
+        LAS: PaperRule(busy_wait, bound_s, tuple(past_keys.tolist()), tuple((past_us / 1e6).tolist())),
         TAIL_DROP: Way(sketch=(4, 55), rule="tail_drop"),
         OURS: Way(),
         STRAW_MAN: Way(rule="tail_drop", taught=mean),
@@ -99,7 +93,7 @@ class SparkOutcome:
 
 
 def run_on_spark(
-    spark: SparkSession, feed: Feed, way: Way | PaperWay | None, bound_s: float, folder: Path
+    spark: SparkSession, feed: Feed, way: Way | PaperRule | None, bound_s: float, folder: Path
 ) -> SparkOutcome:
     """Start the query, run some rows through it so that its workers are up, then the stream; end when all is processed."""
     checkpoint = folder / "checkpoint"
@@ -107,8 +101,8 @@ def run_on_spark(
     feed.folder.mkdir(parents=True, exist_ok=True)
     wrapped = _wrapped(way, bound_s, checkpoint) if isinstance(way, Way) else None
     function: Function = busy_wait if wrapped is None else wrapped
-    if isinstance(way, PaperWay):
-        function = PaperRule(busy_wait, bound_s, str(folder), way.keys, way.costs_s)
+    if isinstance(way, PaperRule):
+        function = replace(way, run=str(folder))
     rows = spark.readStream.schema(SCHEMA).parquet(str(feed.folder))
     writer = rows.mapInArrow(function, RESULT).writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(checkpoint)).start()

@@ -130,17 +130,17 @@ class PaperRule:
         What the rows cost.
     bound_s
         On the mean wait.
-    run
-        Tells runs apart in a worker that serves several.
     keys, costs_s
         Rows seen before the start.
+    run
+        Tells runs apart in a worker that serves several.
     """
 
     function: Function
     bound_s: float
-    run: str
     keys: tuple[int, ...]
     costs_s: tuple[float, ...]
+    run: str = ""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide about the rows of each batch in turn, then execute those that are kept."""

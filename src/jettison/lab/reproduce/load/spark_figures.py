@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from jettison.costs.sketch import FloatArray
+from jettison.lab.fresh_process import in_fresh_process
 from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.load.feed import Feed
-from jettison.lab.reproduce.load.on_spark import NOTHING, PaperWay, SparkOutcome, Way, run_on_spark, ways
+from jettison.lab.reproduce.load.on_spark import NOTHING, SparkOutcome, Way, run_on_spark, ways
+from jettison.lab.reproduce.load.paper_rule import PaperRule
 from jettison.lab.reproduce.load.sweep import wait_and_drop_plot
 from jettison.lab.reproduce.load.tweets import real_tweets, tweet_like_stream, tweet_stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
@@ -26,6 +24,7 @@ from jettison.lab.sim.load.workload import SEVEN_PHASES, IntArray, StreamSetting
 from jettison.spark.session import local_session
 
 BOUND_S = 2.0
+_WITHIN_S = 900.0  # for a cluster to start, run and end
 CORES = 2
 """Partitions that run side by side; a stream is as fast as so many operators."""
 
@@ -38,7 +37,7 @@ def figure10(settings: RunSettings) -> Judged:
     rows = int(CORES * (2.5 if settings.quick else 10.0) / mean_ms * 1e3)
     stream = phased_stream(StreamSettings(), SEVEN_PHASES, rows, settings.seed)
     costs_us, offsets_s = _microseconds(stream.costs_ms), stream.arrivals_ms / 1e3 / CORES
-    outcomes = _run(stream.keys, costs_us, offsets_s, ways(costs_us, costs_us[:rows], stream.keys[:rows]))
+    outcomes = _run(stream.keys, costs_us, offsets_s, ways(BOUND_S, costs_us, costs_us[:rows], stream.keys[:rows]))
     parts = {phase.name: slice(rows * number, rows * (number + 1)) for number, phase in enumerate(SEVEN_PHASES)}
     second_half_of_f = slice(parts["F"].start + rows // 2, parts["F"].stop)
     overloaded = [parts[name] for name in "BDF"]
@@ -67,8 +66,8 @@ def figure11(settings: RunSettings) -> Judged:
     rows = min(len(whole.keys), int(CORES * seconds / whole.mean_cost_ms * 1e3))
     keys, costs_us = whole.keys[:rows], _microseconds(whole.costs_ms[:rows])
     offsets_s = np.arange(rows) * float(costs_us.mean()) / 1e6 / CORES
-    unprotected: dict[str, Way | PaperWay | None] = {} if settings.quick else {NOTHING: None}
-    outcomes = _run(keys, costs_us, offsets_s, unprotected | ways(costs_us, costs_us, keys))
+    unprotected: dict[str, Way | PaperRule | None] = {} if settings.quick else {NOTHING: None}
+    outcomes = _run(keys, costs_us, offsets_s, unprotected | ways(BOUND_S, costs_us, costs_us, keys))
     known, ours = outcomes[FULL_KNOWLEDGE], outcomes[OURS]
     figures = {
         "fig11-spark-las": outcomes[LAS].mean_wait_s() / known.mean_wait_s(),
@@ -89,14 +88,8 @@ def figure11(settings: RunSettings) -> Judged:
 
 def executors(settings: RunSettings) -> Judged:
     """Ours on one and on two executors of one core, each cluster in a process of its own."""
-    seconds, found = 8.0 if settings.quick else 30.0, {}
-    for number in (1, 2):
-        with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
-            # Executors of a local cluster put their logs in a work directory; not where this process happens to be.
-            environment = os.environ | {"SPARK_WORKER_DIR": f"{scratch}/work", "SPARK_LOCAL_DIRS": f"{scratch}/scratch"}
-            command = [sys.executable, "-m", __name__, str(number), str(seconds), str(settings.seed)]
-            done = subprocess.run(command, env=environment, cwd=scratch, capture_output=True, text=True, check=True)
-        found[number] = json.loads(done.stdout.strip().splitlines()[-1])
+    seconds = 8.0 if settings.quick else 30.0
+    found = {number: in_fresh_process(_WITHIN_S, held_on, number, seconds, settings.seed) for number in (1, 2)}
     text = table(
         ["executors", "mean wait / bound", "dropped"], [[number, *figures] for number, figures in found.items()]
     )
@@ -105,14 +98,18 @@ def executors(settings: RunSettings) -> Judged:
     return [Section("Executors of their own", text)], claims
 
 
-def held_on(spark: SparkSession, cores: int, seconds: float, seed: int) -> tuple[float, float]:
-    """Mean wait over the bound, and share of rows dropped, of ours at half as many rows again as the cores can take."""
+def held_on(executors: int, seconds: float, seed: int) -> tuple[float, float]:
+    """Mean wait over the bound, and share of rows dropped, of ours at half as many rows again as such a cluster can take."""
     stream = phased_stream(StreamSettings(), SEVEN_PHASES[:1], 20_000, seed)
-    rows = int(1.5 * cores * seconds / stream.mean_cost_ms * 1e3)
-    offsets_s = stream.arrivals_ms[:rows] / 1e3 / cores / 1.5
+    rows = int(1.5 * executors * seconds / stream.mean_cost_ms * 1e3)
+    offsets_s = stream.arrivals_ms[:rows] / 1e3 / executors / 1.5
     with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
-        feed = Feed(Path(scratch) / "in", stream.keys[:rows], _microseconds(stream.costs_ms[:rows]), offsets_s)
-        outcome = run_on_spark(spark, feed, Way(), BOUND_S, Path(scratch))
+        # Executors of a local cluster put their logs in a work directory; not where this process happens to be.
+        os.chdir(scratch)
+        os.environ |= {"SPARK_WORKER_DIR": f"{scratch}/work", "SPARK_LOCAL_DIRS": f"{scratch}/scratch"}
+        with local_session("jettison-load", master=f"local-cluster[{executors},1,1024]") as spark:
+            feed = Feed(Path(scratch) / "in", stream.keys[:rows], _microseconds(stream.costs_ms[:rows]), offsets_s)
+            outcome = run_on_spark(spark, feed, Way(), BOUND_S, Path(scratch))
     return outcome.mean_wait_s() / BOUND_S, outcome.drop_share()
 
 
@@ -121,7 +118,7 @@ def _microseconds(costs_ms: FloatArray) -> IntArray:
 
 
 def _run(
-    keys: IntArray, costs_us: IntArray, offsets_s: FloatArray, compared: Mapping[str, Way | PaperWay | None]
+    keys: IntArray, costs_us: IntArray, offsets_s: FloatArray, compared: Mapping[str, Way | PaperRule | None]
 ) -> dict[str, SparkOutcome]:
     with (
         tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch,
@@ -151,13 +148,3 @@ def _judged(
     }
     drawn = wait_and_drop_plot(lines, dict.fromkeys((x[0], x[-1]), 1e3 * BOUND_S), "seconds")
     return [Section(title, text, drawn)], judge("load", figures, config)
-
-
-def main(executors: int, seconds: float, seed: int) -> None:
-    """Measure on a local cluster and print the result as JSON."""
-    with local_session("jettison-load", master=f"local-cluster[{executors},1,1024]") as spark:
-        print(json.dumps(held_on(spark, executors, seconds, seed)), flush=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
