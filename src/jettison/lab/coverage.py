@@ -75,16 +75,9 @@ BANDS: tuple[tuple[float, float], ...] = ((10.0, 30.0), (30.0, 100.0), (100.0, 3
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What became of one estimator's bounds over many windows.
+    """What became of one estimator's bounds over the windows whose effective rows lay in `rows`.
 
-    Parameters
-    ----------
-    estimator
-        One of count, sum, avg, variance, stddev, or the name of a percentile.
-    distribution, keep_fractions, rows, windows
-        The case, and the number of windows whose effective rows lay in `rows`.
-    covered, flagged
-        Shares of windows with the true answer between the bounds, and with the status 'few rows'.
+    `covered` and `flagged` are shares of windows: with the true answer between the bounds, with the status 'few rows'.
     """
 
     estimator: str

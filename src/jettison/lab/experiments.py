@@ -39,16 +39,9 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A benchmark, or a part of a paper.
+    """A benchmark, or a part of a paper; `function` is where it is, as `module:function`.
 
-    Parameters
-    ----------
-    name, what
-        As help shows it.
-    length
-        With 5 repetitions or at full size, to the nearest of a few classes; empty where it has not been measured.
-    kind, function
-        How it is called, and where it is, as `module:function`.
+    `length` is with 5 repetitions or at full size, to the nearest of a few classes; empty where it has not been measured.
     """
 
     name: str

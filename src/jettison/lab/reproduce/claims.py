@@ -19,20 +19,9 @@ from jettison.lab.bars import Bar
 class Claim:
     """One sentence that a measurement confirms or refutes.
 
-    Parameters
-    ----------
-    id
-        Unique within a paper; stays the same from version to version.
-    claim
-        The sentence.
-    paper
-        What the paper reports, in its words or figures; empty where the claim is ours alone.
-    ours
-        The figure that was measured.
-    at_most, at_least
-        The bar: at least one of them.
-    config
-        How it was measured: seeds, sizes, settings.
+    Its `id` is unique within a paper and stays the same from version to version. `paper` is what the paper reports, in its
+    words or figures, and empty where the claim is ours alone. It has one side of the bar or both; `config` tells how it was
+    measured.
 
     Examples
     --------

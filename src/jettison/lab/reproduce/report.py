@@ -18,18 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a reproduction is run.
+    """How a reproduction is run: quickly, with fewer repetitions and every claim still checked, or not.
 
-    Parameters
-    ----------
-    quick
-        Fewer repetitions, every claim still checked.
-    seed
-        All randomness of the run follows from it.
-    out
-        Folder for reports and plots; it exists.
-    say
-        Told what is going on, a line at a time.
+    All randomness follows from `seed`. `out`, which exists, is for reports and plots; `say` is told what is going on.
     """
 
     quick: bool

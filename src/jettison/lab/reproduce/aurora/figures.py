@@ -41,20 +41,10 @@ Line = tuple[list[str], list[Interval]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is measured for a figure.
+    """What is measured for a figure: by skew of the utilities and mean inter-arrival time, on the networks of many seeds.
 
-    Parameters
-    ----------
-    first_seed
-        Of the networks, beyond a thousand times the run's seed.
-    drawn
-        What a seed draws, in words.
-    network, shedders
-        The network of a seed and a skew, and who is compared on it.
-    skews, gaps
-        Zipf parameters of the utilities, and mean inter-arrival times.
-    scale
-        See `compare`.
+    Seeds start at `first_seed` beyond a thousand times the run's own; `drawn` says what each draws; `scale` is that of
+    `compare`.
     """
 
     first_seed: int

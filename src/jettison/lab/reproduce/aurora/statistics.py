@@ -49,12 +49,7 @@ def bootstrap(statistic: Callable[[NDArray[np.intp]], float], count: int, seed: 
 class LossRatios:
     """Ratios of mean losses in each cell of a grid. A mean of ratios would be ruled by seeds that hardly lose anything.
 
-    Parameters
-    ----------
-    above, below
-        Percent lost by the two shedders: by seed, row and column of the grid.
-    seed
-        Of the bootstrap over seeds.
+    What the two shedders lose is given by seed, row and column of the grid; `seed` is that of the bootstrap over seeds.
 
     Examples
     --------

@@ -54,18 +54,9 @@ class AtSetting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that was measured.
-
-    Parameters
-    ----------
-    runs
-        At equal rows processed, by stream, share and method.
-    settings
-        At the paper's own setting and beside it, by stream.
-    by_bias
-        The paper's own form on the taxi-like stream, one for each of `BIASES`.
-    shifts
-        Between consecutive windows, by stream.
+    """Everything that was measured: at equal rows processed, by stream, share and method; at the paper's own setting and
+    beside it, by stream; the paper's own form on the taxi-like stream, for each of `BIASES`; and how far consecutive windows
+    lie apart, by stream.
     """
 
     runs: Mapping[tuple[str, float, str], Run]

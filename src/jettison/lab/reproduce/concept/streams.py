@@ -15,13 +15,7 @@ _SPREAD, _VARIATION = 0.62, 0.37  # of the logarithm of group means; of values w
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The rows of one window in order of arrival.
-
-    Parameters
-    ----------
-    groups, values
-        Group (a number from 0) and value of each row.
-    """
+    """Group, a number from 0, and value of each row of one window, in order of arrival."""
 
     groups: Keys
     values: Floats
@@ -33,16 +27,9 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Consecutive windows of one stream.
+    """Consecutive windows of one stream, with groups below `group_count`.
 
-    Parameters
-    ----------
-    name
-        What it is called.
-    windows
-        The first one only warms up methods that remember; it is not measured.
-    group_count
-        More than any group's number.
+    The first window only warms up methods that remember; it is not measured.
     """
 
     name: str

@@ -36,15 +36,7 @@ def busy_wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @dataclass(slots=True)
 class Feed:
-    """Lands rows in a folder on a thread of its own.
-
-    Parameters
-    ----------
-    folder
-        Where the files go.
-    keys, costs_us, offsets_s
-        Key, cost and due time after the start, of each row.
-    """
+    """Lands rows in a folder, on a thread of its own, each when it is due after the start."""
 
     folder: Path
     keys: IntArray

@@ -29,18 +29,9 @@ TAIL_DROP = "load_aware, tail drop, the paper's sketch"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of shedding, in terms of `load_aware`.
+    """A way of shedding, in terms of `load_aware`. Full Knowledge is told the cost itself as key.
 
-    Parameters
-    ----------
-    key
-        Column of the key; Full Knowledge is told the cost itself.
-    sketch
-        Rows and columns.
-    rule
-        Which rows go.
-    taught
-        Keys and costs in seconds that are known beforehand, and then never learned.
+    `taught` are keys with costs in seconds that are known beforehand, and then never learned.
     """
 
     key: str = "key"
@@ -66,17 +57,7 @@ def ways(
 
 @dataclass(frozen=True, slots=True)
 class SparkOutcome:
-    """What happened to each row.
-
-    Parameters
-    ----------
-    kept
-        Whether the function got it.
-    waits_s
-        From arrival until the function got it; 0 for dropped rows.
-    status
-        What `load_aware` said of itself; `None` without it.
-    """
+    """Whether the function got each row, how long after its arrival (0 for dropped ones), and what `load_aware` says."""
 
     kept: NDArray[np.bool_]
     waits_s: FloatArray

@@ -17,16 +17,9 @@ Load = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One aggregate between two subnetworks.
+    """One aggregate between two subnetworks, over windows in tuples, one a unit of time; `gap` is the batch size B.
 
-    Parameters
-    ----------
-    before, aggregate, after
-        CPU per tuple that reaches each part; `after` per answer.
-    size, slide
-        The window, in tuples: one tuple per unit of time.
-    gap
-        Batch size B.
+    Costs are CPU per tuple that reaches each part; `after` per answer.
     """
 
     before: float

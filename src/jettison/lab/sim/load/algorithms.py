@@ -19,15 +19,7 @@ LAS, OURS, STRAW_MAN, FULL_KNOWLEDGE, BASE_LINE = "LAS", "ours", "Straw-Man", "F
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to each row of a stream.
-
-    Parameters
-    ----------
-    kept
-        Whether the row reached the operator.
-    waits_ms
-        How long it waited in the operator's queue; 0 for dropped rows.
-    """
+    """Whether each row of a stream reached the operator, and how long it waited in its queue; 0 for dropped rows."""
 
     kept: NDArray[np.bool_]
     waits_ms: FloatArray

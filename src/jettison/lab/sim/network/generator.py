@@ -35,14 +35,8 @@ class Shape:
 def random_network(seed: int, *, skew: float = 0.0, splits: int = 0, shape: Shape | None = None) -> QueryGraph:
     """Queries that are trees of unions, with filters spread over their arcs.
 
-    Parameters
-    ----------
-    seed
-        The same seed gives the same network and, for the same skew, the same utilities.
-    skew
-        Zipf parameter of the first interval's utility; see `zipf_utility`.
-    splits
-        How many inputs are replaced by a stream of an earlier query, which is thereby shared; 0 for no sharing.
+    The same seed gives the same network and, for the same skew (see `zipf_utility`), the same utilities. So many inputs as
+    `splits` says are replaced by a stream of an earlier query, which is thereby shared.
     """
     shape = Shape() if shape is None else shape
     random = np.random.default_rng([seed, 1])

@@ -22,15 +22,7 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoadMap:
-    """Plans in the order of the load that they leave.
-
-    Parameters
-    ----------
-    model
-        The shedding problem.
-    survivals
-        A row of surviving shares for each plan; the first drops nothing.
-    """
+    """Plans in the order of the load that they leave: a row of surviving shares each, the first of which drops nothing."""
 
     model: DropModel
     survivals: NDArray[np.float64]
