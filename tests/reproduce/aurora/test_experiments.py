@@ -64,7 +64,7 @@ def test_our_planner_can_fall_behind_the_papers() -> None:
 
 
 def test_the_planner_delivers_what_it_foresees_on_one_network() -> None:
-    off, ahead = planners.delivered(1, 8, 1)
+    off, ahead = planners.on_networks(planners.delivered, 1, 8, 1)
     assert off.shape == ahead.shape == (1, len(planners.DELIVERED_LOADS))
     assert np.abs(off).max() < 3.0
 

@@ -53,7 +53,6 @@ class Claim:
 
     @property
     def bar(self) -> Bar:
-        """What the figure must meet."""
         return Bar(self.at_most, self.at_least)
 
 

@@ -34,15 +34,15 @@ _ROWS = 4000.0
 _LARGE = Shape(queries=100, filters=720, unions=280)
 
 
-def gaps(seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
-    """By network, planner and load: utility missing from the optimum, and loss beyond the least, both in percent."""
+def on_networks(measure: Callable[..., Samples], seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
+    """Both figures that `measure`, of this module, finds on each of so many networks."""
     first = seed * 1000 + 600
-    found = np.array(for_each(range(first, first + networks), partial(_gaps, splits=splits)))
+    found = np.array(for_each(range(first, first + networks), partial(measure, splits=splits)))
     return found[:, 0], found[:, 1]
 
 
-def _gaps(seed: int, splits: int) -> Samples:
-    """Both figures on one network, by planner and load."""
+def gaps(seed: int, splits: int) -> Samples:
+    """By planner and load: utility missing from the optimum, and loss beyond the least, both in percent."""
     model = drop_model(random_network(seed, splits=splits))
     program = Program(model)
     best = np.array([program.solve(share * model.full_load).utility for share in LOADS])
@@ -54,18 +54,11 @@ def _gaps(seed: int, splits: int) -> Samples:
     return np.array([missing / best, missing / np.maximum(model.full_utility - best, 1e-9)])
 
 
-def delivered(seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
-    """By network and load, in percent of all utility, from rows that were dropped one by one in the simulator.
+def delivered(seed: int, splits: int) -> Samples:
+    """By load, in percent of all utility, from rows that were dropped one by one in the simulator.
 
     What the default planner's drops deliver less what it foresaw, and what they deliver more than the paper's table.
     """
-    first = seed * 1000 + 600
-    found = np.array(for_each(range(first, first + networks), partial(_delivered, splits=splits)))
-    return found[:, 0], found[:, 1]
-
-
-def _delivered(seed: int, splits: int) -> Samples:
-    """Both figures on one network, by load."""
     graph = random_network(seed, splits=splits)
     model = drop_model(graph)
     arrivals = random_arrivals(graph, seed, mean_gap=1.0, until=_ROWS)
@@ -126,12 +119,12 @@ def run(settings: RunSettings) -> Judged:
     networks = 30 if settings.quick else 100
     for splits, words in ((0, "without sharing"), (8, "with 8 shared streams")):
         settings.say(f"planners on {networks} networks {words}")
-        missing, beyond = gaps(settings.seed, splits, networks)
+        missing, beyond = on_networks(gaps, settings.seed, splits, networks)
         config: dict[str, object] = {"networks": networks, "splits": splits, "seed": settings.seed}
         for row, name in enumerate(PLANNERS):
             figures = [f(found[:, row]) for found in (missing, beyond) for f in (np.mean, np.max)]
             rows.append([name, words, *(f"{float(figure):.2f}" for figure in figures)])
-        off, ahead = delivered(settings.seed, splits, networks)
+        off, ahead = on_networks(delivered, settings.seed, splits, networks)
         claims += judged(splits, off, ahead, config | {"loads": list(DELIVERED_LOADS), "rows": _ROWS})
     settings.say("planner on a network of 1,000 boxes")
     plan_s, lookup_ms, boxes, units = times(settings.seed)

@@ -53,7 +53,6 @@ class Feed:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait until all rows have landed."""
         assert self._thread is not None
         self._thread.join()
 

@@ -34,14 +34,6 @@ def _all(bound_ms: float, under_provisioning: float = 0.25) -> dict[str, Algorit
     return {**compared(bound_ms), BASE_LINE: BaseLine(max(0.0, under_provisioning))}
 
 
-def _overloaded(x: float) -> bool:
-    return x >= 0.0
-
-
-def _heavily(x: float) -> bool:
-    return x >= 0.25
-
-
 figure4 = Figure(
     "Figure 4: input throughput",
     "under-provisioning",
@@ -52,15 +44,15 @@ figure4 = Figure(
     ],
     {
         "fig4-full-knowledge": lambda s: max(one.waits_ms.max() / one.bound_ms for one in s.of(FULL_KNOWLEDGE)),
-        "fig4-straw-man": lambda s: min(s.over_bounds(STRAW_MAN, _overloaded)),
-        "fig4-base-line": lambda s: min(s.over_bounds(BASE_LINE, _overloaded)),
+        "fig4-straw-man": lambda s: min(s.over_bounds(STRAW_MAN, low=0.0)),
+        "fig4-base-line": lambda s: min(s.over_bounds(BASE_LINE, low=0.0)),
         "fig4-over-provisioned-wait": lambda s: max(one.over_bound for one in s.measured if one.x < 0.0),
         "fig4-over-provisioned-drops": lambda s: max(one.drop_share for one in s.measured if one.x < 0.0),
-        "fig4-las": lambda s: max(s.over_bounds(LAS, _overloaded)),
-        "fig4-las-drops": lambda s: max(s.drop_ratios(LAS, FULL_KNOWLEDGE, _heavily)),
-        "fig4-ours": lambda s: max(s.over_bounds(OURS, _overloaded)),
-        "fig4-ours-drops": lambda s: 1.0 - s.drop_ratios(OURS, FULL_KNOWLEDGE, lambda x: x == 0.25)[0],
-        "fig4-ours-drops-everywhere": lambda s: max(s.drop_ratios(OURS, FULL_KNOWLEDGE, _heavily)),
+        "fig4-las": lambda s: max(s.over_bounds(LAS, low=0.0)),
+        "fig4-las-drops": lambda s: max(s.drop_ratios(LAS, FULL_KNOWLEDGE, low=0.25)),
+        "fig4-ours": lambda s: max(s.over_bounds(OURS, low=0.0)),
+        "fig4-ours-drops": lambda s: 1.0 - s.drop_ratios(OURS, FULL_KNOWLEDGE, low=0.25)[0],
+        "fig4-ours-drops-everywhere": lambda s: max(s.drop_ratios(OURS, FULL_KNOWLEDGE, low=0.25)),
     },
     quick=400,  # the same reason as for the orders at 90 %
 )
@@ -72,9 +64,7 @@ figure5 = Figure(
     {
         "fig5-full-knowledge": lambda s: max(s.over_bounds(FULL_KNOWLEDGE)),
         "fig5-straw-man": lambda s: s.at(12.8, STRAW_MAN).waits_ms.mean() / s.at(12.8, BASE_LINE).waits_ms.mean(),
-        "fig5-las": lambda s: min(
-            one.over_bound / s.at(one.x, LAS).over_bound for one in s.of(STRAW_MAN, lambda x: x >= 0.8)
-        ),
+        "fig5-las": lambda s: min(one.over_bound / s.at(one.x, LAS).over_bound for one in s.of(STRAW_MAN, low=0.8)),
         "fig5-las-large": lambda s: s.at(12.8, LAS).over_bound,
         "fig5-ours": lambda s: max(s.over_bounds(OURS)),
     },
@@ -109,7 +99,7 @@ figure7 = Figure(
         "fig7-baselines": lambda s: min(s.over_bounds(STRAW_MAN) + s.over_bounds(BASE_LINE)),
         "fig7-span": lambda s: np.ptp(s.at(3.0, STRAW_MAN).waits_ms) / np.ptp(s.at(0.0, STRAW_MAN).waits_ms),
         "fig7-las-uniform": lambda s: s.at(0.0, LAS).over_bound,
-        "fig7-las-skewed": lambda s: max(s.over_bounds(LAS, lambda x: x >= 1.5)),
+        "fig7-las-skewed": lambda s: max(s.over_bounds(LAS, low=1.5)),
         "fig7-las-drops": lambda s: ratio_at_most(s.at(3.0, LAS).drops, s.at(0.0, LAS).drops, s.runs.associations),
         "fig7-ours": lambda s: max(s.over_bounds(OURS)),
         "fig7-ours-drops": lambda s: min(1.0 - ratio for ratio in s.drop_ratios(OURS, FULL_KNOWLEDGE)),
@@ -127,18 +117,14 @@ def _of_width(epsilon: float) -> dict[str, Algorithm]:
     return {**compared(BOUND_MS), **sized}
 
 
-def _narrow(x: float) -> bool:
-    return x <= 0.1
-
-
 figure8 = Figure(
     "Figure 8: width of the sketch",
     "epsilon",
     [Point(epsilon, BOUND_MS, _of_width(epsilon)) for epsilon in (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0)],
     {
         "fig8-large": lambda s: s.at(1.0, LAS).over_bound,
-        "fig8-small": lambda s: max(s.over_bounds(LAS, _narrow)),
-        "fig8-apart": lambda s: max(s.over_bounds(APART, _narrow)),
+        "fig8-small": lambda s: max(s.over_bounds(LAS, high=0.1)),
+        "fig8-apart": lambda s: max(s.over_bounds(APART, high=0.1)),
         "fig8-ours": lambda s: max(s.over_bounds(OURS)),
     },
     logarithmic=True,

@@ -69,7 +69,6 @@ class SparkOutcome:
         return float(self.waits_s[rows].sum() / kept) if kept else float("nan")
 
     def drop_share(self, rows: slice = slice(None)) -> float:
-        """Share of these rows that was dropped."""
         return 1.0 - float(self.kept[rows].mean())
 
 

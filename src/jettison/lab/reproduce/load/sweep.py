@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from jettison.lab.sim.load.workload import Stream, StreamSettings, orders
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Plot
 
-Where = Callable[[float], bool]
 _WAITS = "mean wait, ms"
 
 
@@ -66,7 +66,6 @@ class Measured:
 
     @property
     def drop_share(self) -> float:
-        """Share of rows dropped, mean of all runs."""
         return float(self.drops.mean())
 
 
@@ -78,20 +77,19 @@ class Sweep:
     runs: Runs
 
     def at(self, x: float, algorithm: str) -> Measured:
-        """One algorithm at one value."""
         return next(one for one in self.measured if (one.x, one.algorithm) == (x, algorithm))
 
-    def of(self, algorithm: str, where: Where = lambda _: True) -> list[Measured]:
-        """One algorithm at all values, or those that fit."""
-        return [one for one in self.measured if one.algorithm == algorithm and where(one.x)]
+    def of(self, algorithm: str, low: float = -math.inf, high: float = math.inf) -> list[Measured]:
+        """One algorithm at all values, or those from `low` to `high`."""
+        return [one for one in self.measured if one.algorithm == algorithm and low <= one.x <= high]
 
-    def over_bounds(self, algorithm: str, where: Where = lambda _: True) -> list[float]:
-        """Mean waiting times over the bound of one algorithm, at all values or those that fit."""
-        return [one.over_bound for one in self.of(algorithm, where)]
+    def over_bounds(self, algorithm: str, low: float = -math.inf, high: float = math.inf) -> list[float]:
+        """Mean waiting times over the bound of one algorithm, at the same values."""
+        return [one.over_bound for one in self.of(algorithm, low, high)]
 
-    def drop_ratios(self, algorithm: str, other: str, where: Where = lambda _: True) -> list[float]:
+    def drop_ratios(self, algorithm: str, other: str, low: float = -math.inf) -> list[float]:
         """Share that one algorithm drops over that of another, value by value."""
-        return [one.drop_share / self.at(one.x, other).drop_share for one in self.of(algorithm, where)]
+        return [one.drop_share / self.at(one.x, other).drop_share for one in self.of(algorithm, low)]
 
     def table(self, label: str) -> str:
         """Waiting time and drops by value and algorithm."""
@@ -126,7 +124,6 @@ class Figure:
         return self.judged(Sweep([one for point in self.points for one in measured(point, runs)], runs))
 
     def judged(self, sweep: Sweep) -> Judged:
-        """The section and the claims."""
         lines = {
             name: {one.x: (_with_span(one.waits_ms), one.drop_share) for one in sweep.of(name)}
             for name in self.points[0].algorithms

@@ -113,7 +113,6 @@ class Outcome:
     empty_share: float
 
     def mean(self, method: str) -> float:
-        """Mean QoS over the seeds."""
         return float(self.qos[:, METHODS.index(method)].mean())
 
     def gain(self, method: str = CHOSEN) -> float:
@@ -135,14 +134,9 @@ class Outcome:
         """The partitioning of highest mean QoS."""
         return max(PARTITIONINGS, key=self.mean)
 
-    def behind_best(self, method: str) -> float:
+    def behind_best(self, method: str = CHOSEN) -> float:
         """How far a method is behind the best single partitioning; negative where it is ahead."""
         return self.mean(self.best_single) - self.mean(method)
-
-    @property
-    def behind(self) -> float:
-        """How far the chosen partitioning is behind the best single one."""
-        return self.behind_best(CHOSEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ class Outcome:
 
     @property
     def drop_share(self) -> float:
-        """Share of the rows that were dropped."""
         return 1.0 - float(self.kept.mean())
 
 

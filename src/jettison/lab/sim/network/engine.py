@@ -33,9 +33,7 @@ class Planner(Protocol):
     """A road map or a frontier: the surviving shares for a load."""
 
     @property
-    def model(self) -> DropModel:
-        """The shedding problem that it has solved."""
-        ...
+    def model(self) -> DropModel: ...
 
     def at(self, load: float) -> Vector:
         """Surviving shares that need at most `load`."""
@@ -103,7 +101,8 @@ class Engine:
         for slot in range(slots):
             now = float(edges[slot])
             for name, rows in arrivals.items():
-                self._arrive(name, rows.where(slice(bounds[name][slot], bounds[name][slot + 1])), now)
+                arrived = rows.where(slice(bounds[name][slot], bounds[name][slot + 1]))
+                self._emit(name, thinned(self._plan.points.get(name), name, arrived), now)
             if plans is not None and (slot + 1) % _PERIOD == 0:
                 first, period = slot + 1 - _PERIOD, _SLOT * _PERIOD
                 self._plan = plans({name: (edge[slot + 1] - edge[first]) / period for name, edge in bounds.items()})
@@ -115,10 +114,6 @@ class Engine:
             self._serve(work, now)
         trace.delivered = {name: _timed(parts) for name, parts in self._out.items()}
         return trace
-
-    def _arrive(self, name: str, rows: Rows, now: float) -> None:
-        if len(rows):
-            self._emit(name, thinned(self._plan.points.get(name), name, rows), now)
 
     def _emit(self, stream: str, rows: Rows, now: float) -> None:
         if not len(rows):

@@ -37,7 +37,6 @@ class RoadMap:
         return np.asarray(self.survivals[enough[0] if len(enough) else -1])
 
     def utility_at(self, load: float) -> float:
-        """Utility of that plan."""
         return self.model.utility(self.at(load))
 
 
