@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -19,15 +19,13 @@ def processes(most: int = CORES) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(min(most, CORES), get_context("spawn"))
 
 
-def for_each(items: Iterable[Item], function: Callable[[Item], Found], pool: Executor | None = None) -> list[Found]:
-    """What a function finds for each item, in the order of the items.
-
-    In processes, for which it must be a function of a module, unless another pool is given.
-    """
-    with processes() if pool is None else pool as workers:
-        return list(workers.map(function, items))
+def for_each(items: Iterable[Item], function: Callable[[Item], Found]) -> list[Found]:
+    """What a function of a module finds for each item, in the order of the items."""
+    with processes() as pool:
+        return list(pool.map(function, items))
 
 
 def for_each_compiled(items: Iterable[Item], function: Callable[[Item], Found]) -> list[Found]:
-    """The same in threads, for a function that spends its time in compiled loops, which let other threads run."""
-    return for_each(items, function, ThreadPoolExecutor(CORES))
+    """The same in threads, for any function that spends its time in compiled loops, which let other threads run."""
+    with ThreadPoolExecutor(CORES) as pool:
+        return list(pool.map(function, items))

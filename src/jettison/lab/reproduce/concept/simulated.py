@@ -25,7 +25,6 @@ from jettison.lab.reproduce.concept.methods import (
     Strict,
     Uniform,
 )
-from jettison.lab.reproduce.concept.real_data import real_streams
 from jettison.lab.reproduce.concept.streams import Stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import processes
@@ -99,7 +98,7 @@ def measure(*, quick: bool, seed: int) -> Results:
         make(seed, count) for make in (streams.taxi_like, streams.zipf, streams.cluster_like, streams.four_classes)
     )
     packets = streams.packets(seed, max(30 * count, 240))  # a ratio of two means near 1 needs many windows
-    grouped = [taxi, zipf, cluster, four, *real_streams(count)]
+    grouped = [taxi, zipf, cluster, four, *streams.real_streams(count)]
     # Few classes and a handful of rows in most: errors of single windows differ by factors, so more of them are taken.
     # And ten largest groups are few: the mean of their change needs more windows than errors do.
     steady_cluster, steady_taxi = (make(seed, _STEADY_WINDOWS) for make in (streams.cluster_like, streams.taxi_like))
