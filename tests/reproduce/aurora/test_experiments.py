@@ -15,9 +15,9 @@ from jettison.lab.reproduce.aurora.compare import (
     SEMANTIC,
     SEMANTIC_LP,
     UNIFORM,
-    all_shedders,
     compare,
     excess_percent,
+    shedders,
 )
 from jettison.lab.reproduce.aurora.statistics import bootstrap, mean
 from jettison.lab.reproduce.workers import for_each
@@ -137,7 +137,7 @@ def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
 
 def test_one_comparison_runs_every_shedder() -> None:
     graph = random_network(1)
-    planners = all_shedders(graph, 1)
+    planners = shedders(graph, 1)
     assert set(planners) == {RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP, *ADMISSIONS}
     losses = compare(graph, planners, seed=1, mean_gap=5.0)
     assert losses.shape == (2, len(planners))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 
 import numpy as np
 
@@ -44,34 +45,24 @@ def excess_percent(mean_gap: float) -> float:
     return 100.0 * ((1.0 + LOWEST_EXCESS) * LONGEST_GAP / mean_gap - 1.0)
 
 
-def load_shedders(graph: QueryGraph, seed: int) -> dict[str, list[Planner]]:
-    """The paper's two load shedders, and ours beside them."""
-    plain, by_value = drop_model(graph), drop_model(graph, semantic=True)
-    return {
-        RANDOM: [paper_road_map(plain, step=STEP)],
-        SEMANTIC: [paper_road_map(by_value, step=_SEMANTIC_STEP)],
-        RANDOM_LP: [frontier(plain)],
-        SEMANTIC_LP: [frontier(by_value)],
+LOAD_SHEDDERS = (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)
+
+
+def shedders(graph: QueryGraph, seed: int, names: Iterable[str] = (*LOAD_SHEDDERS, *ADMISSIONS)) -> Planners:
+    """Load shedders and admission controls by name; Input-Random four times, to be averaged as in the paper."""
+    model = cache(partial(drop_model, graph))
+    makers: dict[str, Callable[[], Planner]] = {
+        RANDOM: lambda: paper_road_map(model(), step=STEP),
+        SEMANTIC: lambda: paper_road_map(model(semantic=True), step=_SEMANTIC_STEP),
+        RANDOM_LP: lambda: frontier(model()),
+        SEMANTIC_LP: lambda: frontier(model(semantic=True)),
     }
 
-
-def all_shedders(graph: QueryGraph, seed: int) -> dict[str, list[Planner]]:
-    """Load shedders and the four admission controls; Input-Random four times, to be averaged as in the paper."""
-    plain, made = drop_model(graph), load_shedders(graph, seed)
-    for name, rule in ADMISSIONS.items():
+    def admitting(name: str) -> list[Planner]:
         runs = 4 if name == "Input-Random" else 1
-        made[name] = [AdmissionPlanner(plain, rule, seed * 100 + run) for run in range(runs)]
-    return made
+        return [AdmissionPlanner(model(), ADMISSIONS[name], seed * 100 + run) for run in range(runs)]
 
-
-def random_shedders(graph: QueryGraph, seed: int) -> dict[str, list[Planner]]:
-    """Input-Uniform, and random drops planned in both ways."""
-    model = drop_model(graph)
-    return {
-        UNIFORM: [AdmissionPlanner(model, ADMISSIONS[UNIFORM], seed)],
-        RANDOM: [paper_road_map(model, step=STEP)],
-        RANDOM_LP: [frontier(model)],
-    }
+    return {name: [makers[name]()] if name in makers else admitting(name) for name in names}
 
 
 def compare(graph: QueryGraph, planners: Planners, *, seed: int, mean_gap: float, scale: float = 1.0) -> Samples:

@@ -9,23 +9,22 @@ from functools import partial
 import numpy as np
 
 from jettison.lab.reproduce.aurora.compare import (
+    LOAD_SHEDDERS,
     RANDOM,
     RANDOM_LP,
     SEMANTIC,
     SEMANTIC_LP,
     STEP,
     UNIFORM,
-    Planners,
-    all_shedders,
     compare,
     excess_percent,
-    load_shedders,
-    random_shedders,
+    shedders,
 )
 from jettison.lab.reproduce.aurora.statistics import Interval, LossRatios, Samples, mean
 from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import for_each
+from jettison.lab.sim.network.admission import ADMISSIONS
 from jettison.lab.sim.network.engine import Planner
 from jettison.lab.sim.network.generator import random_network, shared_network
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
@@ -50,7 +49,7 @@ class Figure:
     first_seed: int
     drawn: str
     network: Callable[..., QueryGraph]
-    shedders: Callable[[QueryGraph, int], Planners]
+    shedders: tuple[str, ...]
     skews: tuple[float, ...]
     gaps: tuple[float, ...]
     scale: float = 1.0
@@ -62,11 +61,13 @@ class Figure:
 
 
 FIGURES = {
-    "figures 9 and 10": Figure(0, "networks", random_network, all_shedders, (0.0,), (10.0, 8.0, 6.0, 5.0, 4.0, 3.0)),
-    "figure 11": Figure(200, "networks", random_network, load_shedders, (0.0, 0.5, 1.0, 1.5, 2.0), (6.0, 4.0, 3.0)),
+    "figures 9 and 10": Figure(
+        0, "networks", random_network, (*LOAD_SHEDDERS, *ADMISSIONS), (0.0,), (10.0, 8.0, 6.0, 5.0, 4.0, 3.0)
+    ),
+    "figure 11": Figure(200, "networks", random_network, LOAD_SHEDDERS, (0.0, 0.5, 1.0, 1.5, 2.0), (6.0, 4.0, 3.0)),
     # One input instead of 18, so eight times the rows.
     "figure 12": Figure(
-        400, "draws", shared_network, random_shedders, (0.0, 1.0, 2.0), (10.0, 6.0, 4.0, 2.0, 1.0), 8.0
+        400, "draws", shared_network, (UNIFORM, RANDOM, RANDOM_LP), (0.0, 1.0, 2.0), (10.0, 6.0, 4.0, 2.0, 1.0), 8.0
     ),
 }
 
@@ -83,7 +84,7 @@ def _measured(name: str, seed: int) -> dict[str, Samples]:
     figure, grid = FIGURES[name], []
     for skew in figure.skews:
         graph = figure.network(seed, skew=skew)
-        planners = figure.shedders(graph, seed)
+        planners = shedders(graph, seed, figure.shedders)
         grid.append([compare(graph, planners, seed=seed, mean_gap=gap, scale=figure.scale) for gap in figure.gaps])
     by_shedder = np.moveaxis(np.array(grid), (3, 2), (0, 1))
     return dict(zip(planners, by_shedder, strict=True))
@@ -118,7 +119,6 @@ def loss_claims(by_tuple: Losses, by_value: Losses, config: dict[str, object]) -
 
     They are about the paper's own shedders; one more is about ours beside them.
     """
-    ours = (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)
     apart = [mean(column).value for column in (by_tuple[RANDOM] - by_tuple[SEMANTIC])[:, 0].T]
     level = by_tuple[RANDOM][:, 0].mean(axis=0)
 
@@ -129,7 +129,9 @@ def loss_claims(by_tuple: Losses, by_value: Losses, config: dict[str, object]) -
 
     uniform = (UNIFORM, "Input-Cost-Uniform")
     figures = {
-        "tuple-loss-admission": surely_above(by_tuple, [a for a in by_tuple if a not in ours], ours[:2]),
+        "tuple-loss-admission": surely_above(
+            by_tuple, [a for a in by_tuple if a not in LOAD_SHEDDERS], [RANDOM, SEMANTIC]
+        ),
         "tuple-loss-semantic": surely_above(by_tuple, [RANDOM], [SEMANTIC]),
         "tuple-loss-constant": (max(apart) - min(apart)) / float(level.max() - level.min()),
         "tuple-loss-growth": min(float(np.diff(lost[:, 0].mean(axis=0)).min()) for lost in by_tuple.values()),
