@@ -14,6 +14,7 @@ from rich.markdown import Markdown
 
 from jettison import extras, java
 from jettison.errors import did_you_mean, refuse
+from jettison.lab.bench.cases import chosen
 from jettison.lab.experiments import PAPERS, Experiment, Kind
 from jettison.lab.reproduce.claims import Claim
 from jettison.lab.reproduce.report import Judged, Report, RunSettings, Section, claims_table
@@ -26,8 +27,8 @@ def run_reproduce(
 
     The report is saved after each experiment, so that a run cut short leaves what it found.
     """
-    chosen = _chosen(paper, only)
-    on_spark = any(part.kind.needs_spark for part in chosen)
+    parts = _parts(paper, only)
+    on_spark = any(part.kind.needs_spark for part in parts)
     packages = [*(["pyspark"] if on_spark else []), *PAPERS[paper].packages]
     extras.require(*packages, where=f"`jettison reproduce {paper}`")
     if on_spark:
@@ -41,7 +42,7 @@ def run_reproduce(
     report = Report(paper, PAPERS[paper].title, f"{' '.join(words)} --seed {seed}", sections, claims)
     with ExitStack() as sessions:
         shared = cache(partial(_shared_session, sessions))
-        for part in chosen:
+        for part in parts:
             settings.say(f"{part.name} ...")
             started = time.monotonic()
             more, judged = _run(part, settings, shared)
@@ -56,15 +57,13 @@ def run_reproduce(
     return report
 
 
-def _chosen(paper: str, only: Sequence[str]) -> list[Experiment]:
+def _parts(paper: str, only: Sequence[str]) -> list[Experiment]:
     if paper not in PAPERS:
         hint = did_you_mean(paper, PAPERS, otherwise="`jettison reproduce --help` shows the call")
         refuse(f"PAPER must be one of {', '.join(PAPERS)}", repr(paper), hint=hint)
     parts = PAPERS[paper].parts
-    if unknown := [name for name in only if name not in parts]:
-        hint = did_you_mean(unknown[0], parts, otherwise="leave --only out to run all of them")
-        refuse(f"--only must be one of {', '.join(parts)}", repr(unknown[0]), hint=hint)
-    return [part for part in parts.values() if not only or part.name in only]
+    named = {name for one in only for name in chosen(parts, one)}
+    return [part for part in parts.values() if not only or part.name in named]
 
 
 def _run(part: Experiment, settings: RunSettings, shared: Callable[[], object]) -> Judged:
