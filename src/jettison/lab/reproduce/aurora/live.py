@@ -175,9 +175,7 @@ def overload(spark: Any, folder: Path, capacity: Capacity, seconds: float, kind:
 
 def _alarming_rides(book: RideBook, rows: int) -> int:
     """How many of the first rows of a feed cost more than the alarms' threshold; the feed goes round the book."""
-    alarming = book.fare_cents > 100 * _ALARM_FARE
-    rounds, rest = divmod(rows, len(alarming))
-    return rounds * int(alarming.sum()) + int(alarming[:rest].sum())
+    return int(np.resize(book.fare_cents > 100 * _ALARM_FARE, rows).sum())
 
 
 def run(settings: RunSettings) -> Judged:
