@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +50,11 @@ def overhead(settings: RunSettings) -> Judged:
             with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
                 folder = Path(scratch)
                 _land(folder / "in", size)
-                times_ms: dict[str, list[float]] = {"plain": [], "aware": []}
+                times_ms: dict[str, list[list[float]]] = {"plain": [], "aware": []}
                 variants = {one: _variant(spark, folder / "in", function, one, times_ms[one]) for one in times_ms}
                 alternate(spark, folder, variants, repetitions)
             # The first run of each warms up.
-            plain, aware = (statistics.median(of[_BATCHES:]) for of in times_ms.values())
+            plain, aware = (statistics.median(chain(*of[1:])) for of in times_ms.values())
             ratios[name] = aware / plain
             rows.append([name, size, plain, aware, ratios[name]])
     text = table(["function", "rows a batch", "plain, ms a batch", "with load_aware", "ratio"], rows)
@@ -71,7 +72,9 @@ def _land(folder: Path, rows: int) -> None:
         feed.land(rows * number, rows * (number + 1), number)
 
 
-def _variant(spark: SparkSession, source: Path, function: ArrowFunction, kind: str, times_ms: list[float]) -> Variant:
+def _variant(
+    spark: SparkSession, source: Path, function: ArrowFunction, kind: str, times_ms: list[list[float]]
+) -> Variant:
     """The function with `load_aware` or without it; tells how long each batch took, but for those of `_WARMING`."""
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
@@ -84,7 +87,7 @@ def _variant(spark: SparkSession, source: Path, function: ArrowFunction, kind: s
             query = to_its_end()
             if wrapped is not None:
                 wrapped.close()
-            times_ms.extend([float(progress.durationMs["addBatch"]) for progress in query.recentProgress][_WARMING:])
+            times_ms.append([float(progress.durationMs["addBatch"]) for progress in query.recentProgress][_WARMING:])
             return query
 
         return run
