@@ -13,10 +13,8 @@ import argparse
 import numpy as np
 
 import jettison as jt
-from jettison.lab.reproduce.sifter.adaptive_sifter import AdaptiveSifter
 from jettison.policies.regions.queries import completeness
 from jettison.source import SifterFilter
-from jettison.source.codec import encode
 
 SECTORS = ("tech", "food", "steel", "energy")
 SPACE = [jt.Attribute.number("price", 0, 500), jt.Attribute.category("sector", SECTORS)]
@@ -44,35 +42,28 @@ def main(rounds: int = 8, rows: int = 200_000, throttler: float = 0.3, seed: int
     """Run both sides and return the last round's pass rate."""
     random = np.random.default_rng(seed)
     queries = standing_queries(random)
-    server = AdaptiveSifter(queries, sample_every=100)
+    server: jt.Sifter | None = None
     producer: SifterFilter | None = None
-    rate = 1.0
+    rate, asked = 1.0, throttler
     for number in range(rounds):
         batch = orders(random, rows)
         points = queries.space.points(batch)
-        if producer is None:
-            # Before the first filter everything is sent, and the server samples for itself.
-            keep = np.ones(rows, dtype=bool)
-            server.collect(points[::100])
-        else:
-            decision = producer.decide(batch)
-            keep = decision.keep
-            server.collect(points[decision.sampled])  # in reality: the rows that arrive with the mark
-            server.observe(producer.produced)
+        # Rows that arrive with the mark (`sampled` of a decision) are for `server.rebuild`, once the stream has changed.
+        keep = np.ones(rows, dtype=bool) if producer is None else producer.decide(batch).keep
         rate = keep.mean()
         query, row = queries.matches(points)
         qos = queries.quality(completeness(query, keep[row].astype(float), len(queries)))
-        print(f"round {number}: {100 * rate:5.1f} % sent, overall QoS {qos:.3f}", end="")
-        update = server.update(throttler)
-        if update is None:
-            print()
-            continue
-        shipped = encode(update.filter)
-        print(f"  -> {len(shipped)} bytes shipped: {update.cause}")
-        if producer is None:
+        if server is None or producer is None:
+            # Before the first filter everything is sent, and the server samples for itself.
+            server = jt.Sifter(queries, points[::100], sample_every=100)
+            shipped = server.to_bytes(asked)
             producer = SifterFilter.from_bytes(shipped)
         else:
+            asked *= throttler / rate  # a sample is only a sample: what passed too much is asked for no more
+            shipped = server.to_bytes(asked)
             producer.install(shipped)
+        print(f"round {number}: {100 * rate:5.1f} % sent, overall QoS {qos:.3f}", end="")
+        print(f"  -> {len(shipped)} bytes shipped: built for a throttler of {asked:.4f}")
     print(f"Random dropping at {100 * throttler:.0f} % would give an overall QoS of {throttler:.3f}.")
     return float(rate)
 

@@ -51,7 +51,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise RuntimeError("no more")
 
     made_up = ModuleType("jettison.lab.reproduce.made_up")
-    made_up.__dict__.update(first=first, second=second, failing=failing, MOVED={"sec": "the bar"})
+    made_up.__dict__.update(first=first, second=second, failing=failing)
     monkeypatch.setitem(sys.modules, made_up.__name__, made_up)
     kinds = {"first": Kind.PURE, "second": Kind.ON_SPARK, "again": Kind.ON_SPARK, "failing": Kind.PURE}
     functions = {"again": "second"}
@@ -82,12 +82,6 @@ def test_those_that_are_named_run_in_the_papers_order(run: Run, ran: list[str], 
     assert ran == ["Java", "first", "Spark starts", "second on spark", "second on spark", "Spark ends"]
     expected = "Made by `jettison reproduce made_up --only again --only first --only second --quick --seed 3`."
     assert expected in (tmp_path / "REPORT.md").read_text()
-
-
-def test_what_was_settled_after_a_look_is_said_beside_the_claim(run: Run, tmp_path: Path) -> None:
-    run("first", "second")
-    first, second = json.loads((tmp_path / "claims.json").read_text())
-    assert (first["config"], second["config"]) == ({}, {"after_a_look": "the bar"})
 
 
 def test_a_part_that_needs_no_spark_needs_no_java(run: Run, ran: list[str]) -> None:

@@ -89,7 +89,7 @@ def test_gain_and_loss_cut_compare_with_random_dropping():
     assert one.gain() == pytest.approx(0.75)
     assert one.loss_cut() == pytest.approx(0.5)
     assert one.best_single == "data"
-    assert one.behind == pytest.approx(0.05)
+    assert one.behind_best() == pytest.approx(0.05)
 
 
 FLAT = {one: outcome() for figure in FIGURES for one in figure.settings}

@@ -20,7 +20,6 @@ from jettison.core.stats import Budget, Stats
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionDrop
 from jettison.lab.sim.network.engine import offered
-from jettison.lab.sim.network.operators import equal_values, window_totals
 from jettison.lab.sim.network.rows import Rows
 from jettison.policies.network import LossTolerance, QoS, QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
@@ -29,6 +28,7 @@ from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.spark import network_query as network_module
 from jettison.spark.calibrate import calibrate
 from jettison.spark.network_query import Network
+from network_operators import equal_values, window_totals
 
 pytestmark = pytest.mark.spark
 

@@ -29,7 +29,6 @@ class Bar:
         return " and ".join(f"{sign} {limit:g}" for sign, limit in sides if limit is not None)
 
     def met_by(self, figure: float) -> bool:
-        """Whether the figure is within the limits."""
         low = -math.inf if self.at_least is None else self.at_least
         high = math.inf if self.at_most is None else self.at_most
         return low <= figure <= high

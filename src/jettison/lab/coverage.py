@@ -75,16 +75,9 @@ BANDS: tuple[tuple[float, float], ...] = ((10.0, 30.0), (30.0, 100.0), (100.0, 3
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What became of one estimator's bounds over many windows.
+    """What became of one estimator's bounds over the windows whose effective rows lay in `rows`.
 
-    Parameters
-    ----------
-    estimator
-        One of count, sum, avg, variance, stddev, or the name of a percentile.
-    distribution, keep_fractions, rows, windows
-        The case, and the number of windows whose effective rows lay in `rows`.
-    covered, flagged
-        Shares of windows with the true answer between the bounds, and with the status 'few rows'.
+    `covered` and `flagged` are shares of windows: with the true answer between the bounds, with the status 'few rows'.
     """
 
     estimator: str
@@ -108,18 +101,9 @@ def measure_coverage(
 ) -> tuple[Coverage, ...]:
     """Simulate windows until `windows` of them have effective rows in the band `rows`; one result per estimator.
 
-    Parameters
-    ----------
-    distribution
-        A name in `DISTRIBUTIONS`.
-    keep_fractions
-        Shares kept in equal parts of the window, one after the other; 1 stands for protected rows.
-    rows
-        Effective rows kept, from and below; under one keep fraction simply the rows kept.
-    windows, confidence, seed
-        How many windows, how wide the bounds, and the start of the randomness.
-    percentiles
-        Shares by name, such as `PERCENTILES`; measured last.
+    Keep fractions are shares kept in equal parts of the window, one after the other; 1 stands for protected rows. Under a
+    single one the effective rows, from and below, are simply the rows kept. `percentiles` are shares by name, such as
+    `PERCENTILES`, and measured last.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _UNDER_1, _FEW, _SOME, _MANY = "under 1 min", "1 to 3 min", "2 to 5 min", "5 to 10 min"
-_BENCH, _REPRODUCE = "jettison.lab.bench", "jettison.lab.reproduce"
+_REPRODUCE = "jettison.lab.reproduce"
 
 
 class Kind(enum.Enum):
@@ -39,16 +39,9 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A benchmark, or a part of a paper.
+    """A benchmark, or a part of a paper; `function` is where it is, as `module:function`.
 
-    Parameters
-    ----------
-    name, what
-        As help shows it.
-    length
-        With 5 repetitions or at full size, to the nearest of a few classes; empty where it has not been measured.
-    kind, function
-        How it is called, and where it is, as `module:function`.
+    `length` is with 5 repetitions or at full size, to the nearest of a few classes; empty where it has not been measured.
     """
 
     name: str
@@ -63,41 +56,34 @@ class Experiment:
         return function
 
 
-def _spark(name: str, length: str, what: str, function: str) -> Experiment:
-    return Experiment(name, length, what, Kind.ON_SPARK, f"{_BENCH}.{function}")
+def _named(package: str, *experiments: tuple[str, str, str, Kind, str]) -> Mapping[str, Experiment]:
+    return {
+        name: Experiment(name, length, what, kind, f"{package}.{function}")
+        for name, length, what, kind, function in experiments
+    }
 
 
-def _pure(name: str, what: str, function: str) -> Experiment:
-    return Experiment(name, _UNDER_1, what, Kind.PURE, f"{_BENCH}.{function}")
-
-
-def _apart(name: str, length: str, what: str, function: str) -> Experiment:
-    return Experiment(name, length, what, Kind.APART, f"{_BENCH}.{function}")
-
-
-_BENCHMARKS = (
-    _spark("idle-json", _MANY, "a guard that drops nothing, demo's query", "overhead:idle_json"),
-    _spark("idle-native", _SOME, "the same on a bare native aggregate", "overhead:idle_native"),
-    _spark("dropped-row", _SOME, "a dropped row beside a kept one", "overhead:dropped_row"),
-    _spark("plan-read", _SOME, "what a guard adds to a tiny micro-batch", "overhead:plan_read"),
-    _spark("sharing", _MANY, "20 outputs as a network and as 20 queries", "sharing:sharing"),
-    _spark("concept-mean", _MANY, "group drops before a grouped mean", "concept:grouped_mean"),
-    _spark("concept-median", _MANY, "group drops before a grouped median", "concept:grouped_median"),
-    _spark("sifter-lookup", _FEW, "rows that a sifter decides a second", "sifter:lookup"),
-    _spark("sifter-matching", _FEW, "1,000 range queries matched at once", "sifter:matching"),
-    _spark("sifter-completeness", _FEW, "what a sifter keeps of a live stream", "sifter:live_completeness"),
-    _apart("exactness", _SOME, "answers called exact, and if they are", "exactness:exactness"),
-    _apart("replay", _SOME, "rows that differ as a batch is repeated", "replay:replay"),
-    _apart("harm", "35 min", "rows dropped without need, cold", "harm:harm"),
-    _apart("threads", _MANY, "threads of the driver", "threads:driver_threads"),
-    _pure("controller", "a step's time; overloads, simulated", "pure:controller"),
-    _pure("coverage", "how often bounds hold truth, simulated", "pure:coverage"),
-    _pure("sifter", "a sifter's construction and size", "pure:sifter"),
-    Experiment(
-        "coverage-tables", _FEW, "docs/estimators.md, simulated", Kind.CASES, f"{_BENCH}.coverage_tables:tables"
-    ),
+BENCHMARKS = _named(
+    "jettison.lab.bench",
+    ("idle-json", _MANY, "a guard that drops nothing, demo's query", Kind.ON_SPARK, "overhead:idle_json"),
+    ("idle-native", _SOME, "the same on a bare native aggregate", Kind.ON_SPARK, "overhead:idle_native"),
+    ("dropped-row", _SOME, "a dropped row beside a kept one", Kind.ON_SPARK, "overhead:dropped_row"),
+    ("plan-read", _SOME, "what a guard adds to a tiny micro-batch", Kind.ON_SPARK, "overhead:plan_read"),
+    ("sharing", _MANY, "20 outputs as a network and as 20 queries", Kind.ON_SPARK, "sharing:sharing"),
+    ("concept-mean", _MANY, "group drops before a grouped mean", Kind.ON_SPARK, "concept:grouped_mean"),
+    ("concept-median", _MANY, "group drops before a grouped median", Kind.ON_SPARK, "concept:grouped_median"),
+    ("sifter-lookup", _FEW, "rows that a sifter decides a second", Kind.ON_SPARK, "sifter:lookup"),
+    ("sifter-matching", _FEW, "1,000 range queries matched at once", Kind.ON_SPARK, "sifter:matching"),
+    ("sifter-completeness", _FEW, "what a sifter keeps of a live stream", Kind.ON_SPARK, "sifter:live_completeness"),
+    ("exactness", _SOME, "answers called exact, and if they are", Kind.APART, "exactness:exactness"),
+    ("replay", _SOME, "rows that differ as a batch is repeated", Kind.APART, "replay:replay"),
+    ("harm", "35 min", "rows dropped without need, cold", Kind.APART, "harm:harm"),
+    ("threads", _MANY, "threads of the driver", Kind.APART, "threads:driver_threads"),
+    ("controller", _UNDER_1, "a step's time; overloads, simulated", Kind.PURE, "pure:controller"),
+    ("coverage", _UNDER_1, "how often bounds hold truth, simulated", Kind.PURE, "pure:coverage"),
+    ("sifter", _UNDER_1, "a sifter's construction and size", Kind.PURE, "pure:sifter"),
+    ("coverage-tables", _FEW, "docs/estimators.md, simulated", Kind.CASES, "coverage_tables:tables"),
 )
-BENCHMARKS: Mapping[str, Experiment] = {one.name: one for one in _BENCHMARKS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +91,7 @@ class Paper:
     """A paper whose claims are checked, part by part, in this order.
 
     `quick` and `full` are how long all of it takes, empty where that has not been measured; `packages` what its parts need
-    besides pyspark. What was settled after a look at figures stands in its `claims.csv`, or in `MOVED` of its package.
+    besides pyspark. What was settled after a look at figures stands in its `claims.csv`.
     """
 
     name: str
@@ -116,18 +102,6 @@ class Paper:
     parts: Mapping[str, Experiment]
     packages: tuple[str, ...] = ("matplotlib",)
 
-    @property
-    def package(self) -> str:
-        """Where its experiments are."""
-        return f"{_REPRODUCE}.{self.name}"
-
-
-def _parts(paper: str, *parts: tuple[str, str, str, Kind, str]) -> Mapping[str, Experiment]:
-    return {
-        name: Experiment(name, length, what, kind, f"{_REPRODUCE}.{paper}.{function}")
-        for name, length, what, kind, function in parts
-    }
-
 
 _PAPERS = (
     Paper(
@@ -136,8 +110,8 @@ _PAPERS = (
         "4 min",
         "16 min",
         "networks: drops where they hurt least",
-        _parts(
-            "aurora",
+        _named(
+            f"{_REPRODUCE}.aurora",
             ("figures9-10", "", "utility lost under excess load", Kind.PURE, "figures:figures_9_and_10"),
             ("figure11", "", "outputs of unequal load", Kind.PURE, "figures:figure_11"),
             ("figure12", "", "shared boxes", Kind.PURE, "figures:figure_12"),
@@ -152,8 +126,8 @@ _PAPERS = (
         "4 min",
         "",
         "group drops: nearly every group is kept",
-        _parts(
-            "concept",
+        _named(
+            f"{_REPRODUCE}.concept",
             ("simulated", "", "every method on every stream", Kind.PURE, "simulated:simulated"),
             ("drift", "", "groups that come and go", Kind.ON_SPARK, "live:drift"),
             ("crowded", "", "more groups than rows may be kept", Kind.ON_SPARK, "live:crowded"),
@@ -165,8 +139,8 @@ _PAPERS = (
         "6 min",
         "",
         "load-aware: the fewest rows for a short queue",
-        _parts(
-            "load",
+        _named(
+            f"{_REPRODUCE}.load",
             ("figure4", _MANY, "input throughput", Kind.PURE, "figures:figure4"),
             ("figure5", "", "the bound", Kind.PURE, "figures:figure5"),
             ("figure6", "", "the largest cost", Kind.PURE, "figures:figure6"),
@@ -190,8 +164,8 @@ _PAPERS = (
         "4 min",
         "7 min",
         "range queries: a share per region",
-        _parts(
-            "sifter",
+        _named(
+            f"{_REPRODUCE}.sifter",
             ("speed", "", "figures 6 and 7, and sizes", Kind.PURE, "speed:speeds"),
             ("pass-rate", "", "rows that pass, of those that may", Kind.PURE, "pass_rate:pass_rate"),
             ("figures", "", "figures 4, 5 and 8 to 10: true QoS", Kind.PURE, "figures:figures"),
@@ -203,8 +177,8 @@ _PAPERS = (
         "6 min",
         "> 30 min",
         "window drops: fewer windows, each exact",
-        _parts(
-            "window",
+        _named(
+            f"{_REPRODUCE}.window",
             ("decisions", "", "share and gaps of the windows dropped", Kind.PURE, "decisions:decisions"),
             ("subset", "20 min", "every answer delivered is exact", Kind.ON_SPARK, "subset:subset"),
             ("figure10", "", "drops in a chain of aggregates", Kind.ON_SPARK, "drop_rates:chain"),
@@ -225,7 +199,7 @@ def listing_of_benchmarks() -> str:
     >>> print(listing_of_benchmarks().splitlines()[0])
     idle-json            5 to 10 min  a guard that drops nothing, demo's query
     """
-    return "\n".join(f"{one.name:<21}{one.length:<13}{one.what}" for one in _BENCHMARKS)
+    return "\n".join(f"{one.name:<21}{one.length:<13}{one.what}" for one in BENCHMARKS.values())
 
 
 def listing_of_papers() -> str:

@@ -62,14 +62,8 @@ NUMPY = Ops(
 def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = None) -> tuple[Weights, Moments]:
     """Collect the sums of kept rows from numpy arrays, along the last axis.
 
-    Parameters
-    ----------
-    values
-        One number per row; NaN stands for no value and is passed over.
-    weights
-        Inverse of the probability that the row was kept, 1 or more.
-    kept
-        Which rows were kept; all, unless given.
+    A value that is NaN stands for no value and is passed over. A weight is the inverse of the probability that the row was
+    kept, 1 or more. All rows were kept, unless `kept` says which.
 
     Examples
     --------

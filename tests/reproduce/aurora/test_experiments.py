@@ -15,12 +15,12 @@ from jettison.lab.reproduce.aurora.compare import (
     SEMANTIC,
     SEMANTIC_LP,
     UNIFORM,
-    all_shedders,
     compare,
     excess_percent,
-    for_each,
+    shedders,
 )
 from jettison.lab.reproduce.aurora.statistics import bootstrap, mean
+from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.generator import random_network
 from jettison.policies.network.candidates import drop_model
 
@@ -59,12 +59,12 @@ def test_our_planner_can_fall_behind_the_papers() -> None:
         (0, 0.0, -0.1, [True, True]),
         (0, 0.0, -1.0, [True, False]),
     ):
-        found = planners.judged(splits, "", exact + off, exact + ahead, {})
+        found = planners.judged(splits, exact + off, exact + ahead, {})
         assert [claim.holds for claim in found] == expected
 
 
 def test_the_planner_delivers_what_it_foresees_on_one_network() -> None:
-    off, ahead = planners.delivered(1, 8, 1)
+    off, ahead = planners.on_networks(planners.delivered, 1, 8, 1)
     assert off.shape == ahead.shape == (1, len(planners.DELIVERED_LOADS))
     assert np.abs(off).max() < 3.0
 
@@ -137,7 +137,7 @@ def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
 
 def test_one_comparison_runs_every_shedder() -> None:
     graph = random_network(1)
-    planners = all_shedders(graph, 1)
+    planners = shedders(graph, 1)
     assert set(planners) == {RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP, *ADMISSIONS}
     losses = compare(graph, planners, seed=1, mean_gap=5.0)
     assert losses.shape == (2, len(planners))

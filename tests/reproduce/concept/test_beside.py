@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jettison.lab.reproduce.concept import real_data
 from jettison.lab.reproduce.concept.borrowing import run_borrowing
 from jettison.lab.reproduce.concept.joins import run_joins
-from jettison.lab.reproduce.concept.streams import zipf
+from jettison.lab.reproduce.concept.streams import real_streams, zipf
 
 
 def test_the_hybrid_join_keeps_its_rows_and_errs_least():
@@ -30,7 +29,7 @@ def test_borrowing_helps_where_rows_are_few():
 
 def test_without_the_option_there_is_no_real_data(monkeypatch):
     monkeypatch.delenv("JETTISON_DATA", raising=False)
-    assert real_data.real_streams(3) == []
+    assert real_streams(3) == []
 
 
 def test_real_streams_are_read_where_the_option_points(monkeypatch, tmp_path: Path):
@@ -42,7 +41,7 @@ def test_real_streams_are_read_where_the_option_points(monkeypatch, tmp_path: Pa
     table |= {"distance": numbers.astype(np.int16), "delay": (numbers % 7 - 3).astype(np.int16)}
     pq.write_table(pa.table(table), folder / "flights_2001h1.parquet")
     monkeypatch.setenv("JETTISON_DATA", str(tmp_path))
-    origins, routes = real_data.real_streams(5)
+    origins, routes = real_streams(5)
     for stream in (origins, routes):
         assert [window.rows for window in stream.windows] == [100_000, 100_000]
     assert (origins.group_count, routes.group_count) == (2, 6)

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import jettison.lab.reproduce.load as load
-from jettison.lab.reproduce.claims import Claim, noted
+from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.load import figures
 from jettison.lab.reproduce.load.series import windows
 from jettison.lab.reproduce.load.sweep import Figure, Measured, Runs, Sweep, measured
@@ -144,7 +143,6 @@ def test_a_sketch_that_costs_many_rows_is_not_enough(share: float, holds: bool) 
 
 
 def test_what_was_settled_after_a_look_is_said_beside_the_number() -> None:
-    claims = [Claim("fig9-las", "", "", 1.0, at_most=2.0), Claim("fig4-las", "", "", 1.0, at_most=2.0)]
-    first, second = noted(claims, load.MOVED)
+    first, second = judge("load", {"fig9-las": 1.0, "fig4-las": 1.0})
     assert "median" in first.config["after_a_look"]
     assert not second.config

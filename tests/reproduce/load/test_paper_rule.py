@@ -84,11 +84,11 @@ def test_around_a_function_only_kept_rows_are_executed_in_the_order_of_their_arr
             seen.extend(batch["row"].to_pylist())
             yield batch
 
-    rule = PaperRule(function, 3600.0, "a run", tuple(KEYS.tolist()), tuple(COSTS_S.tolist()))
+    rule = PaperRule(function, 3600.0, tuple(KEYS.tolist()), tuple(COSTS_S.tolist()), "a run")
     at = pa.array([3_000_000, 1_000_000, 2_000_000], pa.timestamp("us", "UTC"))
     batch = pa.record_batch({"row": pa.array([0, 1, 2]), "key": pa.array([5, 6, 7]), "at": at})
     assert list(rule(iter([batch]))) == []  # decades late
-    rule = PaperRule(function, 1e12, "another", tuple(KEYS.tolist()), tuple(COSTS_S.tolist()))
+    rule = PaperRule(function, 1e12, tuple(KEYS.tolist()), tuple(COSTS_S.tolist()), "another")
     assert len(list(rule(iter([batch])))) == 3
     assert seen == [1, 2, 0]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.lab.reproduce.window.coin_per_batch import CoinPerBatch
+from jettison.lab.reproduce.window.decisions import CoinPerBatch
 from jettison.policies.window.window_choice import highest_share
 
 

@@ -6,9 +6,8 @@ import pytest
 from jettison.core.plan import DropPlan
 from jettison.errors import Unsupported
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionPlanner, input_loads
-from jettison.lab.sim.network.engine import Engine, EngineSettings, offered, random_arrivals
+from jettison.lab.sim.network.engine import Engine, monitor, offered, random_arrivals
 from jettison.lab.sim.network.generator import random_network, shared_network, zipf_utility
-from jettison.lab.sim.network.monitor import LoadMonitor
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.optimum import frontier
@@ -44,7 +43,7 @@ def test_more_skew_makes_low_utilities_more_likely() -> None:
 def test_nothing_shed_and_capacity_to_spare_delivers_everything_exactly_once() -> None:
     graph = random_network(3)
     arrivals = random_arrivals(graph, 3, mean_gap=20.0, until=UNTIL)
-    trace = Engine(graph, EngineSettings(capacity=1e6)).run(arrivals, UNTIL)
+    trace = Engine(graph, capacity=1e6).run(arrivals, UNTIL)
     wanted = offered(graph, arrivals)
     for name, (rows, times) in trace.delivered.items():
         assert sorted(rows.ids) == sorted(wanted[name].ids)
@@ -56,7 +55,7 @@ def test_a_processor_that_is_too_slow_queues_but_loses_nothing() -> None:
     graph = random_network(3)
     arrivals = random_arrivals(graph, 3, mean_gap=5.0, until=UNTIL)
     load = drop_model(graph).full_load / 5
-    trace = Engine(graph, EngineSettings(capacity=load / 2)).run(arrivals, UNTIL)
+    trace = Engine(graph, capacity=load / 2).run(arrivals, UNTIL)
     queued = trace.queued
     assert queued[-1] > 3 * queued[len(queued) // 4] > 0
     assert min(trace.busy[2:]) > 0.99
@@ -71,9 +70,9 @@ def test_shedding_holds_the_queue_and_delivers_what_was_planned(semantic: bool) 
     model = drop_model(graph, semantic=semantic)
     planner, gap = frontier(model), 4.0
     capacity, headroom = 0.5 * model.full_load / gap, 0.95
-    monitor = LoadMonitor(planner, capacity=capacity, headroom=headroom, coefficients=input_loads(model))
+    plans = monitor(planner, capacity * headroom, input_loads(model))
     arrivals = random_arrivals(graph, 5, mean_gap=gap, until=UNTIL)
-    trace = Engine(graph, EngineSettings(capacity)).run(arrivals, UNTIL, monitor)
+    trace = Engine(graph, capacity).run(arrivals, UNTIL, plans)
     assert trace.queued[-1] < 2 * max(trace.queued[:8])
     planned = model.delivered(planner.at(model.full_load * 0.5 * headroom))
     for name, wanted in offered(graph, arrivals).items():
@@ -114,4 +113,4 @@ def test_the_same_plan_keeps_the_same_rows_every_time() -> None:
 def test_boxes_that_are_not_simulated_are_refused() -> None:
     graph = QueryGraph([Input("l"), Input("r")], [Box("both", ("l", "r"), "join")], [Output("o", "both")])
     with pytest.raises(Unsupported, match="box 'both'"):
-        Engine(graph, EngineSettings(1.0))
+        Engine(graph, 1.0)

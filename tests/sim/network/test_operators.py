@@ -6,10 +6,10 @@ import pytest
 from jettison.core.plan import DropPlan
 from jettison.errors import InvalidSetting
 from jettison.lab.sim.network.engine import offered
-from jettison.lab.sim.network.operators import equal_values, window_totals
 from jettison.lab.sim.network.rows import Rows
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.uniform.random_setting import RandomDrop
+from network_operators import equal_values, window_totals
 
 FUNCTIONS = {
     "pairs": lambda left, right: equal_values(left, right, within=20.0),

@@ -19,20 +19,9 @@ from jettison.lab.bars import Bar
 class Claim:
     """One sentence that a measurement confirms or refutes.
 
-    Parameters
-    ----------
-    id
-        Unique within a paper; stays the same from version to version.
-    claim
-        The sentence.
-    paper
-        What the paper reports, in its words or figures; empty where the claim is ours alone.
-    ours
-        The figure that was measured.
-    at_most, at_least
-        The bar: at least one of them.
-    config
-        How it was measured: seeds, sizes, settings.
+    Its `id` is unique within a paper and stays the same from version to version. `paper` is what the paper reports, in its
+    words or figures, and empty where the claim is ours alone. It has one side of the bar or both; `config` tells how it was
+    measured.
 
     Examples
     --------
@@ -64,7 +53,6 @@ class Claim:
 
     @property
     def bar(self) -> Bar:
-        """What the figure must meet."""
         return Bar(self.at_most, self.at_least)
 
 
@@ -89,7 +77,7 @@ def judge(paper: str, figures: Mapping[str, Figure], config: Mapping[str, Any] |
             hint = did_you_mean(name, stated, otherwise="state it there, with its bar")
             refuse("a claim that claims.csv states", repr(name), hint=hint, where=paper)
         ours, more = figure if isinstance(figure, tuple) else (figure, {})
-        made.append(replace(stated[name], ours=ours, config={**(config or {}), **more, **stated[name].config}))
+        made.append(replace(stated[name], ours=float(ours), config={**(config or {}), **more, **stated[name].config}))
     return made
 
 
@@ -102,16 +90,6 @@ def claims_of(paper: str) -> dict[str, Claim]:
         after = {"after_a_look": line["after_a_look"]} if line["after_a_look"] else {}
         stated[line["id"]] = Claim(line["id"], line["claim"], line["paper"], math.nan, **bar, config=after)
     return stated
-
-
-def noted(claims: Sequence[Claim], moved: Mapping[str, str]) -> list[Claim]:
-    """The claims, where it is said beside the number what was settled after a look at figures; ids by their beginning."""
-    return [
-        replace(claim, config={**claim.config, "after_a_look": note})
-        if (note := next((text for start, text in moved.items() if claim.id.startswith(start)), None))
-        else claim
-        for claim in claims
-    ]
 
 
 def save(claims: Sequence[Claim], path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
@@ -14,8 +14,9 @@ from rich.markdown import Markdown
 
 from jettison import extras, java
 from jettison.errors import did_you_mean, refuse
+from jettison.lab.bench.cases import chosen
 from jettison.lab.experiments import PAPERS, Experiment, Kind
-from jettison.lab.reproduce.claims import Claim, noted
+from jettison.lab.reproduce.claims import Claim
 from jettison.lab.reproduce.report import Judged, Report, RunSettings, Section, claims_table
 
 
@@ -26,8 +27,8 @@ def run_reproduce(
 
     The report is saved after each experiment, so that a run cut short leaves what it found.
     """
-    chosen = _chosen(paper, only)
-    on_spark = any(part.kind.needs_spark for part in chosen)
+    parts = _parts(paper, only)
+    on_spark = any(part.kind.needs_spark for part in parts)
     packages = [*(["pyspark"] if on_spark else []), *PAPERS[paper].packages]
     extras.require(*packages, where=f"`jettison reproduce {paper}`")
     if on_spark:
@@ -35,19 +36,18 @@ def run_reproduce(
     out = Path(f"reproduce-{paper}") if out is None else out
     out.mkdir(parents=True, exist_ok=True)
     settings = RunSettings(quick, seed, out, say=lambda line: console.print(line, highlight=False))
-    moved = getattr(importlib.import_module(PAPERS[paper].package), "MOVED", {})
     words = ["jettison reproduce", paper, *(f"--only {name}" for name in only), *(["--quick"] if quick else [])]
     sections: list[Section] = []
     claims: list[Claim] = []
     report = Report(paper, PAPERS[paper].title, f"{' '.join(words)} --seed {seed}", sections, claims)
     with ExitStack() as sessions:
-        run = _Runner(settings, sessions)
-        for part in chosen:
+        shared = cache(partial(_shared_session, sessions))
+        for part in parts:
             settings.say(f"{part.name} ...")
             started = time.monotonic()
-            more, judged = run(part)
+            more, judged = _run(part, settings, shared)
             sections += more
-            claims += noted(judged, moved)
+            claims += judged
             report.save(out)
             held = sum(claim.holds for claim in judged)
             settings.say(f"{part.name}: {held} of {len(judged)} claims hold, {time.monotonic() - started:.0f} s")
@@ -57,33 +57,26 @@ def run_reproduce(
     return report
 
 
-def _chosen(paper: str, only: Sequence[str]) -> list[Experiment]:
+def _parts(paper: str, only: Sequence[str]) -> list[Experiment]:
     if paper not in PAPERS:
         hint = did_you_mean(paper, PAPERS, otherwise="`jettison reproduce --help` shows the call")
         refuse(f"PAPER must be one of {', '.join(PAPERS)}", repr(paper), hint=hint)
     parts = PAPERS[paper].parts
-    if unknown := [name for name in only if name not in parts]:
-        hint = did_you_mean(unknown[0], parts, otherwise="leave --only out to run all of them")
-        refuse(f"--only must be one of {', '.join(parts)}", repr(unknown[0]), hint=hint)
-    return [part for part in parts.values() if not only or part.name in only]
+    named = {name for one in only for name in chosen(parts, one)}
+    return [part for part in parts.values() if not only or part.name in named]
 
 
-class _Runner:
-    """Runs parts; those on Spark share one session, which starts with the first of them."""
-
-    def __init__(self, settings: RunSettings, sessions: ExitStack) -> None:
-        self._settings = settings
-        self._sessions = sessions
-        self._spark: object = None
-
-    def __call__(self, part: Experiment) -> Judged:
-        if part.kind is not Kind.ON_SPARK:
-            sections, claims = part.load()(self._settings)
-            return sections, claims
-        if self._spark is None:
-            from jettison.spark.session import local_session  # only here: other parts run without pyspark
-
-            self._spark = self._sessions.enter_context(local_session("jettison reproduce"))
+def _run(part: Experiment, settings: RunSettings, shared: Callable[[], object]) -> Judged:
+    if part.kind is Kind.ON_SPARK:
         with tempfile.TemporaryDirectory(prefix="jettison-reproduce-") as scratch:
-            sections, claims = part.load()(self._spark, Path(scratch), self._settings)
-        return sections, claims
+            sections, claims = part.load()(shared(), Path(scratch), settings)
+    else:
+        sections, claims = part.load()(settings)
+    return sections, claims
+
+
+def _shared_session(sessions: ExitStack) -> object:
+    """The session that parts on Spark share, from the first of them on."""
+    from jettison.spark.session import local_session  # only here: other parts run without pyspark
+
+    return sessions.enter_context(local_session("jettison reproduce"))

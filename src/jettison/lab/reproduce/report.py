@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from jettison.lab.reproduce.claims import Claim, save
 
@@ -16,18 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a reproduction is run.
+    """How a reproduction is run: quickly, with fewer repetitions and every claim still checked, or not.
 
-    Parameters
-    ----------
-    quick
-        Fewer repetitions, every claim still checked.
-    seed
-        All randomness of the run follows from it.
-    out
-        Folder for reports and plots; it exists.
-    say
-        Told what is going on, a line at a time.
+    All randomness follows from `seed`. `out`, which exists, is for reports and plots; `say` is told what is going on.
     """
 
     quick: bool
@@ -44,6 +37,9 @@ class Section:
     text: str
     plot: Figure | None = None
 
+
+Point = float | tuple[float, float, float]
+"""What a plot shows at one x: a figure, or one with its lower and upper end."""
 
 Judged = tuple[list[Section], list[Claim]]
 """What an experiment gives: its part of the report, and its claims."""
@@ -84,8 +80,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([*lines, *(_line([_cell(value) for value in row]) for row in rows)])
 
 
-def plot(panels: Mapping[str, Mapping[str, Mapping[float, float]]], x: str, y: str) -> Figure:
-    """Panels by title, in each the lines by name, in each what y is at which x. What a model says is dashed."""
+def plot(
+    panels: Mapping[str, Mapping[str, Mapping[float, Point]]],
+    x: str,
+    y: str = "",
+    *,
+    logarithmic: Collection[str] = (),
+    marks: Mapping[float, str] | None = None,
+) -> Figure:
+    """Panels by title, in each the lines by name, in each what y is at which x. Bounds and what a model says are dashed.
+
+    `logarithmic` names panels whose y is, or the x of all; `marks` are words at some x.
+    """
     from matplotlib.figure import Figure  # only a report needs it, and without pyplot: no window system
 
     columns = ceil(len(panels) / 2) if len(panels) > 3 else len(panels)
@@ -93,8 +99,15 @@ def plot(panels: Mapping[str, Mapping[str, Mapping[float, float]]], x: str, y: s
     figure = Figure(figsize=(4.5 * columns, 3.6 * height), layout="constrained")
     for axes, (title, lines) in zip(figure.subplots(height, columns, squeeze=False).flat, panels.items(), strict=False):
         for name, points in lines.items():
-            axes.plot(list(points), list(points.values()), "--" if "model" in name else "o-", ms=3, label=name)
+            middle, low, high = np.array([one if isinstance(one, tuple) else (one,) * 3 for one in points.values()]).T
+            bars = np.maximum([middle - low, high - middle], 0.0) if (low < high).any() else None
+            style = "--" if "model" in name or name == "bound" else "o-"
+            axes.errorbar(list(points), middle, bars, fmt=style, ms=3, capsize=2, lw=1.2, label=name)
         axes.set(title=title, xlabel=x, ylabel=y)
+        axes.set(xscale="log" if x in logarithmic else "linear", yscale="log" if title in logarithmic else "linear")
+        for at, word in (marks or {}).items():
+            axes.axvline(at, color="0.85", zorder=0)
+            axes.text(at, axes.get_ylim()[1], word, va="top")
         axes.legend(fontsize=6)
     return figure
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from functools import cache, partial
 
 import numpy as np
 
 from jettison.lab.reproduce.aurora.statistics import Samples
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionPlanner, input_loads
-from jettison.lab.sim.network.engine import Engine, EngineSettings, Trace, offered, random_arrivals
-from jettison.lab.sim.network.monitor import LoadMonitor, Planner
+from jettison.lab.sim.network.engine import Engine, Planner, Trace, monitor, offered, random_arrivals
 from jettison.lab.sim.network.roadmap import paper_road_map
 from jettison.lab.sim.network.rows import Rows
-from jettison.lab.sim.network.utility import total_loss, tuple_utility, value_utility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
+from jettison.policies.network.qos import LossTolerance, ValueUtility
 
 RANDOM, SEMANTIC = "Random-LS", "Semantic-LS"
 """The paper's own shedders: its table of drops, sorted once by loss over gain."""
@@ -35,7 +31,6 @@ HEADROOM = 0.95
 _UNTIL, _SETTLED = 4000.0, 600.0
 
 Planners = Mapping[str, Sequence[Planner]]
-Found = TypeVar("Found")
 
 
 def excess_percent(mean_gap: float) -> float:
@@ -50,34 +45,24 @@ def excess_percent(mean_gap: float) -> float:
     return 100.0 * ((1.0 + LOWEST_EXCESS) * LONGEST_GAP / mean_gap - 1.0)
 
 
-def load_shedders(graph: QueryGraph, seed: int) -> dict[str, list[Planner]]:
-    """The paper's two load shedders, and ours beside them."""
-    plain, by_value = drop_model(graph), drop_model(graph, semantic=True)
-    return {
-        RANDOM: [paper_road_map(plain, step=STEP)],
-        SEMANTIC: [paper_road_map(by_value, step=_SEMANTIC_STEP)],
-        RANDOM_LP: [frontier(plain)],
-        SEMANTIC_LP: [frontier(by_value)],
+LOAD_SHEDDERS = (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)
+
+
+def shedders(graph: QueryGraph, seed: int, names: Iterable[str] = (*LOAD_SHEDDERS, *ADMISSIONS)) -> Planners:
+    """Load shedders and admission controls by name; Input-Random four times, to be averaged as in the paper."""
+    model = cache(partial(drop_model, graph))
+    makers: dict[str, Callable[[], Planner]] = {
+        RANDOM: lambda: paper_road_map(model(), step=STEP),
+        SEMANTIC: lambda: paper_road_map(model(semantic=True), step=_SEMANTIC_STEP),
+        RANDOM_LP: lambda: frontier(model()),
+        SEMANTIC_LP: lambda: frontier(model(semantic=True)),
     }
 
-
-def all_shedders(graph: QueryGraph, seed: int) -> dict[str, list[Planner]]:
-    """Load shedders and the four admission controls; Input-Random four times, to be averaged as in the paper."""
-    plain, made = drop_model(graph), load_shedders(graph, seed)
-    for name, rule in ADMISSIONS.items():
+    def admitting(name: str) -> list[Planner]:
         runs = 4 if name == "Input-Random" else 1
-        made[name] = [AdmissionPlanner(plain, rule, seed * 100 + run) for run in range(runs)]
-    return made
+        return [AdmissionPlanner(model(), ADMISSIONS[name], seed * 100 + run) for run in range(runs)]
 
-
-def random_shedders(graph: QueryGraph, seed: int) -> dict[str, list[Planner]]:
-    """Input-Uniform, and random drops planned in both ways."""
-    model = drop_model(graph)
-    return {
-        UNIFORM: [AdmissionPlanner(model, ADMISSIONS[UNIFORM], seed)],
-        RANDOM: [paper_road_map(model, step=STEP)],
-        RANDOM_LP: [frontier(model)],
-    }
+    return {name: [makers[name]()] if name in makers else admitting(name) for name in names}
 
 
 def compare(graph: QueryGraph, planners: Planners, *, seed: int, mean_gap: float, scale: float = 1.0) -> Samples:
@@ -96,34 +81,44 @@ def compare(graph: QueryGraph, planners: Planners, *, seed: int, mean_gap: float
     return np.array(found).T
 
 
-def for_each(seeds: Iterable[int], measure: Callable[[int], Found]) -> list[Found]:
-    """What `measure`, a function of a module, finds for each seed, in the order of the seeds, on all cores.
-
-    Everything follows from the seed, so the results do not depend on the number of cores. Processes are started afresh: a
-    copy of this one would also hold copies of its threads' locks.
-    """
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers == 1:
-        return [measure(seed) for seed in seeds]
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(measure, seeds))
-
-
 def _run(graph: QueryGraph, plain: DropModel, planner: Planner, arrivals: Mapping[str, Rows], scale: float) -> Trace:
     """One shedder on a processor that has 22 % too little at the lowest rate. Networks have rate 1 at every input."""
     available = scale * plain.full_load / LONGEST_GAP / (1.0 + LOWEST_EXCESS)
-    capacity = available / HEADROOM
     coefficients = {name: load / graph.inputs[name].rate for name, load in input_loads(plain).items()}
-    monitor = LoadMonitor(planner, capacity=capacity, headroom=HEADROOM, coefficients=coefficients)
-    return Engine(graph, EngineSettings(capacity, train=round(500 * scale))).run(arrivals, _UNTIL, monitor)
+    engine = Engine(graph, available / HEADROOM, train=round(500 * scale))
+    return engine.run(arrivals, _UNTIL, monitor(planner, available / HEADROOM * HEADROOM, coefficients))
 
 
 def _losses(model: DropModel, graph: QueryGraph, trace: Trace, wanted: Mapping[str, Rows]) -> tuple[float, float]:
-    epochs = np.array([_SETTLED, _UNTIL])
-    by_tuple, by_value = {}, {}
+    """Percent of tuple utility and of value utility that all outputs together have lost since the run has settled."""
+    kept = []
     for name, rows in wanted.items():
-        (got, _), value = trace.delivered[name], graph.outputs[name].qos.value
+        value, tolerance = graph.outputs[name].qos.value, model.loss_tolerance[name]
         assert value is not None
-        by_tuple[name] = tuple_utility(got, rows, model.loss_tolerance[name], epochs)
-        by_value[name] = value_utility(got, rows, value, since=_SETTLED)
-    return total_loss(by_tuple), total_loss(by_value)
+        got, all_rows = (one.where(one.arrivals >= _SETTLED) for one in (trace.delivered[name][0], rows))
+        kept.append((tuple_utility(got, all_rows, tolerance), value_utility(got, all_rows, value)))
+    by_tuple, by_value = (100.0 * (1.0 - sum(of) / len(kept)) for of in zip(*kept, strict=True))
+    return by_tuple, by_value
+
+
+def tuple_utility(delivered: Rows, wanted: Rows, graph: LossTolerance) -> float:
+    """Utility by the share delivered (section 5.4).
+
+    The paper averages it over epochs, times during which the same share is delivered: with constant rates that is all the
+    time since the run has settled. Short epochs of few rows would add the noise of counting to the shares, and every
+    concave graph punishes noise.
+    """
+    return graph.at(min(100.0, 100.0 * (len(delivered) / len(wanted)))) if len(wanted) else 1.0
+
+
+def value_utility(delivered: Rows, wanted: Rows, graph: ValueUtility) -> float:
+    """Summed utility of the rows delivered, as a share of that of the rows wanted (section 5.4)."""
+    got, whole = (_summed(rows, graph) for rows in (delivered, wanted))
+    return got / whole if whole > 0 else 1.0
+
+
+def _summed(rows: Rows, graph: ValueUtility) -> float:
+    utilities = np.zeros(len(rows))
+    for low, high, utility in graph.intervals:
+        utilities[(rows.values >= low) & (rows.values <= high)] = utility
+    return float(utilities.sum())

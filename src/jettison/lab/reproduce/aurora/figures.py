@@ -2,70 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jettison.lab.reproduce.aurora.compare import (
+    LOAD_SHEDDERS,
     RANDOM,
     RANDOM_LP,
     SEMANTIC,
     SEMANTIC_LP,
     STEP,
     UNIFORM,
-    Planners,
-    all_shedders,
     compare,
     excess_percent,
-    for_each,
-    load_shedders,
-    random_shedders,
+    shedders,
 )
 from jettison.lab.reproduce.aurora.statistics import Interval, LossRatios, Samples, mean
-from jettison.lab.reproduce.claims import Claim
-from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
+from jettison.lab.reproduce.claims import Claim, judge
+from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
+from jettison.lab.reproduce.workers import for_each
+from jettison.lab.sim.network.admission import ADMISSIONS
+from jettison.lab.sim.network.engine import Planner
 from jettison.lab.sim.network.generator import random_network, shared_network
-from jettison.lab.sim.network.monitor import Planner
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Plot
-
 Losses = Mapping[str, Samples]
 """Percent lost by shedder: by seed, skew and mean gap between arrivals."""
 Line = tuple[list[str], list[Interval]]
 """A line of a table: what it is called, and its figures."""
-_MARKERS = "osv^Dx*P"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is measured for a figure.
+    """What is measured for a figure: by skew of the utilities and mean inter-arrival time, on the networks of many seeds.
 
-    Parameters
-    ----------
-    first_seed
-        Of the networks, beyond a thousand times the run's seed.
-    drawn
-        What a seed draws, in words.
-    network, shedders
-        The network of a seed and a skew, and who is compared on it.
-    skews, gaps
-        Zipf parameters of the utilities, and mean inter-arrival times.
-    scale
-        See `compare`.
+    Seeds start at `first_seed` beyond a thousand times the run's own; `drawn` says what each draws; `scale` is that of
+    `compare`.
     """
 
     first_seed: int
     drawn: str
     network: Callable[..., QueryGraph]
-    shedders: Callable[[QueryGraph, int], Planners]
+    shedders: tuple[str, ...]
     skews: tuple[float, ...]
     gaps: tuple[float, ...]
     scale: float = 1.0
@@ -77,11 +61,13 @@ class Figure:
 
 
 FIGURES = {
-    "figures 9 and 10": Figure(0, "networks", random_network, all_shedders, (0.0,), (10.0, 8.0, 6.0, 5.0, 4.0, 3.0)),
-    "figure 11": Figure(200, "networks", random_network, load_shedders, (0.0, 0.5, 1.0, 1.5, 2.0), (6.0, 4.0, 3.0)),
+    "figures 9 and 10": Figure(
+        0, "networks", random_network, (*LOAD_SHEDDERS, *ADMISSIONS), (0.0,), (10.0, 8.0, 6.0, 5.0, 4.0, 3.0)
+    ),
+    "figure 11": Figure(200, "networks", random_network, LOAD_SHEDDERS, (0.0, 0.5, 1.0, 1.5, 2.0), (6.0, 4.0, 3.0)),
     # One input instead of 18, so eight times the rows.
     "figure 12": Figure(
-        400, "draws", shared_network, random_shedders, (0.0, 1.0, 2.0), (10.0, 6.0, 4.0, 2.0, 1.0), 8.0
+        400, "draws", shared_network, (UNIFORM, RANDOM, RANDOM_LP), (0.0, 1.0, 2.0), (10.0, 6.0, 4.0, 2.0, 1.0), 8.0
     ),
 }
 
@@ -98,7 +84,7 @@ def _measured(name: str, seed: int) -> dict[str, Samples]:
     figure, grid = FIGURES[name], []
     for skew in figure.skews:
         graph = figure.network(seed, skew=skew)
-        planners = figure.shedders(graph, seed)
+        planners = shedders(graph, seed, figure.shedders)
         grid.append([compare(graph, planners, seed=seed, mean_gap=gap, scale=figure.scale) for gap in figure.gaps])
     by_shedder = np.moveaxis(np.array(grid), (3, 2), (0, 1))
     return dict(zip(planners, by_shedder, strict=True))
@@ -133,102 +119,49 @@ def loss_claims(by_tuple: Losses, by_value: Losses, config: dict[str, object]) -
 
     They are about the paper's own shedders; one more is about ours beside them.
     """
-    at_least_0 = partial(Claim, at_least=0.0, config=config)
-    ours = (RANDOM, SEMANTIC, RANDOM_LP, SEMANTIC_LP)
     apart = [mean(column).value for column in (by_tuple[RANDOM] - by_tuple[SEMANTIC])[:, 0].T]
     level = by_tuple[RANDOM][:, 0].mean(axis=0)
 
-    def surely_above(higher: Samples, lower: Samples) -> float:
-        """The lowest bound, over the rates, of the paired difference."""
-        return min(mean(column).lower for column in (higher - lower)[:, 0].T)
+    def surely_above(losses: Losses, higher: Iterable[str], lower: Iterable[str]) -> float:
+        """The lowest bound, over the rates, of any paired difference."""
+        differences = [(losses[a] - losses[b])[:, 0].T for a in higher for b in lower]
+        return min(mean(column).lower for one in differences for column in one)
 
-    return [
-        at_least_0(
-            "tuple-loss-admission",
-            "both load shedders lose less tuple utility than every admission control at every rate; the figure is the "
-            "lowest bound of any of these differences, in percentage points",
-            "figure 9: the QoS-driven algorithms perform much better",
-            min(surely_above(by_tuple[a], by_tuple[s]) for s in ours[:2] for a in by_tuple if a not in ours),
+    uniform = (UNIFORM, "Input-Cost-Uniform")
+    figures = {
+        "tuple-loss-admission": surely_above(
+            by_tuple, [a for a in by_tuple if a not in LOAD_SHEDDERS], [RANDOM, SEMANTIC]
         ),
-        at_least_0(
-            "tuple-loss-semantic",
-            "Semantic-LS loses less tuple utility than Random-LS at every rate; lowest bound of the differences",
-            "figure 9: less by a constant amount",
-            surely_above(by_tuple[RANDOM], by_tuple[SEMANTIC]),
+        "tuple-loss-semantic": surely_above(by_tuple, [RANDOM], [SEMANTIC]),
+        "tuple-loss-constant": (max(apart) - min(apart)) / float(level.max() - level.min()),
+        "tuple-loss-growth": min(float(np.diff(lost[:, 0].mean(axis=0)).min()) for lost in by_tuple.values()),
+        "tuple-loss-random": surely_above(by_tuple, ["Input-Random"], uniform),
+        "tuple-loss-cost-top": surely_above(by_tuple, ["Input-Cost-Top"], uniform),
+        "value-loss-semantic": surely_above(
+            by_value, [one for one in by_value if one not in (SEMANTIC, SEMANTIC_LP)], [SEMANTIC]
         ),
-        Claim(
-            "tuple-loss-constant",
-            "that amount is roughly constant: over the rates it varies by at most a quarter of what the loss itself does",
-            "figure 9: a constant amount",
-            (max(apart) - min(apart)) / float(level.max() - level.min()),
-            at_most=0.25,
-            config=config,
+        "tuple-loss-default": min(
+            surely_above(by_tuple, [table], [program])
+            for table, program in ((RANDOM, RANDOM_LP), (SEMANTIC, SEMANTIC_LP))
         ),
-        at_least_0(
-            "tuple-loss-growth",
-            "every shedder loses more the higher the rate; smallest growth from one rate to the next",
-            "figure 9: all algorithms are negatively affected by increasing input rates",
-            min(float(np.diff(samples[:, 0].mean(axis=0)).min()) for samples in by_tuple.values()),
-        ),
-        *(
-            at_least_0(
-                f"tuple-loss-{name.removeprefix('Input-').lower()}",
-                f"{name} loses more than both uniform rules at every rate; lowest bound of the differences",
-                "figure 9: Input-Random and Input-Cost-Top perform poorly compared to others",
-                min(surely_above(by_tuple[name], by_tuple[other]) for other in (UNIFORM, "Input-Cost-Uniform")),
-            )
-            for name in ("Input-Random", "Input-Cost-Top")
-        ),
-        at_least_0(
-            "value-loss-semantic",
-            "Semantic-LS loses less value utility than all others at every rate; lowest bound of the differences",
-            "figure 10: significantly outperforms the other approaches",
-            min(surely_above(by_value[o], by_value[SEMANTIC]) for o in by_value if o not in (SEMANTIC, SEMANTIC_LP)),
-        ),
-        Claim(
-            "tuple-loss-default",
-            "the linear program that runs by default loses at most half a percentage point more tuple utility in the "
-            "simulator than the paper's table, at any rate, with random and with semantic drops; lowest bound of what the "
-            "table loses more",
-            "",
-            min(surely_above(by_tuple[a], by_tuple[b]) for a, b in ((RANDOM, RANDOM_LP), (SEMANTIC, SEMANTIC_LP))),
-            at_least=-0.5,
-            config=config,
-        ),
-    ]
+    }
+    return judge("aurora", figures, config)
 
 
 def skew_claims(figure: Figure, by_value: Losses, seed: int, config: dict[str, object]) -> list[Claim]:
     """The two trends of figure 11, each by the lowest bound over all lines of it."""
-    at_least_0, ratios = (
-        partial(Claim, at_least=0.0, config=config),
-        LossRatios(by_value[RANDOM], by_value[SEMANTIC], seed),
-    )
+    ratios = LossRatios(by_value[RANDOM], by_value[SEMANTIC], seed)
     skews, gaps = range(len(figure.skews)), range(len(figure.gaps))
-    return [
-        at_least_0(
-            "skew-grows",
-            f"the loss of Random-LS over that of Semantic-LS grows from skew {figure.skews[0]:g} to {figure.skews[-1]:g} at "
-            "every rate; lowest bound of the growth",
-            "figure 11: as the skew gets larger, Semantic-LS gets increasingly more effective",
-            min(ratios.change((0, gap), (skews[-1], gap)).lower for gap in gaps),
-        ),
-        at_least_0(
-            "skew-shrinks-with-rate",
-            f"that ratio shrinks from {excess_percent(figure.gaps[0]):.0f} to {excess_percent(figure.gaps[-1]):.0f} % "
-            "excess load at every skew; lowest bound of the fall",
-            "figure 11: as the input rates increase, this effect tends to diminish",
-            min(ratios.change((skew, gaps[-1]), (skew, 0)).lower for skew in skews),
-        ),
-    ]
+    figures = {
+        "skew-grows": min(ratios.change((0, gap), (skews[-1], gap)).lower for gap in gaps),
+        "skew-shrinks-with-rate": min(ratios.change((skew, gaps[-1]), (skew, 0)).lower for skew in skews),
+    }
+    return judge("aurora", figures, config)
 
 
 def sharing_claims(figure: Figure, by_tuple: Losses, seed: int, config: dict[str, object]) -> list[Claim]:
     """Both observations of figure 12, and that the shedder never does worse."""
-    at_least_0, ratios = (
-        partial(Claim, at_least=0.0, config=config),
-        LossRatios(by_tuple[UNIFORM], by_tuple[RANDOM], seed),
-    )
+    ratios = LossRatios(by_tuple[UNIFORM], by_tuple[RANDOM], seed)
     skews, gaps = range(len(figure.skews)), range(len(figure.gaps))
     usual = [gap for gap in gaps if excess_percent(figure.gaps[gap]) <= 308.0]
 
@@ -236,42 +169,14 @@ def sharing_claims(figure: Figure, by_tuple: Losses, seed: int, config: dict[str
         ends = figure.skews.index(lower), figure.skews.index(higher)
         return min(ratios.change((ends[0], gap), (ends[1], gap)).lower for gap in at)
 
-    return [
-        Claim(
-            "sharing-wins",
-            "with 20 queries behind one box, Input-Uniform loses at least as much tuple utility as Random-LS; lowest "
-            "bound of the loss ratio over all skews and loads",
-            "figure 12: Random-LS performs better",
-            min(ratios.cell((skew, gap)).lower for skew in skews for gap in gaps),
-            at_least=0.999,
-            config=config,
-        ),
-        at_least_0(
-            "sharing-skew",
-            "that ratio grows from skew 0 to 1 at every load of the paper's range, up to 307 %; lowest bound of the growth",
-            "figure 12: as QoS graphs get more skewed, Random-LS performs better",
-            least_growth(0.0, 1.0, usual),
-        ),
-        at_least_0(
-            "sharing-skew-extreme",
-            "that ratio grows from skew 0 to 1 at every load, extreme ones included; lowest bound of the growth",
-            "figure 12: the same, but the success diminishes at extreme loads",
-            least_growth(0.0, 1.0, gaps),
-        ),
-        at_least_0(
-            "sharing-skew-beyond",
-            "that ratio grows further from skew 1 to 2 at every load; lowest bound of the growth",
-            "figure 12: as QoS graphs get more skewed, Random-LS performs better",
-            least_growth(1.0, 2.0, gaps),
-        ),
-        at_least_0(
-            "sharing-extreme",
-            f"that ratio is lower at {excess_percent(figure.gaps[-1]):.0f} % than at {excess_percent(figure.gaps[0]):.0f} % "
-            "excess load, at every skew; lowest bound of the fall",
-            "figure 12: the success diminishes as the load gets to extremely high levels",
-            min(ratios.change((skew, gaps[-1]), (skew, 0)).lower for skew in skews),
-        ),
-    ]
+    figures = {
+        "sharing-wins": min(ratios.cell((skew, gap)).lower for skew in skews for gap in gaps),
+        "sharing-skew": least_growth(0.0, 1.0, usual),
+        "sharing-skew-extreme": least_growth(0.0, 1.0, gaps),
+        "sharing-skew-beyond": least_growth(1.0, 2.0, gaps),
+        "sharing-extreme": min(ratios.change((skew, gaps[-1]), (skew, 0)).lower for skew in skews),
+    }
+    return judge("aurora", figures, config)
 
 
 def loss_sections(figure: Figure, by_tuple: Losses, by_value: Losses) -> list[Section]:
@@ -285,8 +190,8 @@ def loss_sections(figure: Figure, by_tuple: Losses, by_value: Losses) -> list[Se
     found = []
     for title, losses in (("Figure 9: tuple utility lost", by_tuple), ("Figure 10: value utility lost", by_value)):
         lines = [([name], [mean(column) for column in samples[:, 0].T]) for name, samples in losses.items()]
-        plot = curves(xs, lines, "excess load [%]", "utility lost [%]")
-        found.append(Section(title, f"{text}\n\n{_table(['shedder', *figure.loads], lines)}", plot))
+        drawn = plot({title: _lines(xs, lines)}, "excess load [%]", "utility lost [%]")
+        found.append(Section(title, f"{text}\n\n{_table(['shedder', *figure.loads], lines)}", drawn))
     return found
 
 
@@ -299,9 +204,9 @@ def skew_sections(figure: Figure, by_value: Losses, seed: int) -> list[Section]:
             lines.append(([planner, f"{load} load"], [ratios.cell((skew, gap)) for skew in range(len(figure.skews))]))
     header = ["planner", "load", *(f"skew {skew:g}" for skew in figure.skews)]
     text = f"Value utility lost by random drops over that lost by semantic ones.\n\n{_table(header, lines)}"
-    shown = lines[: len(figure.gaps)]
-    plot = curves(figure.skews, shown, "Zipf skew of the utilities", "loss ratio Random-LS / Semantic-LS")
-    return [Section("Figure 11: effect of skew", text, plot)]
+    title, shown = "Figure 11: effect of skew", _lines(figure.skews, lines[: len(figure.gaps)])
+    drawn = plot({title: shown}, "Zipf skew of the utilities", "loss ratio Random-LS / Semantic-LS")
+    return [Section(title, text, drawn)]
 
 
 def sharing_sections(figure: Figure, by_tuple: Losses, seed: int, seeds: Sequence[int]) -> list[Section]:
@@ -327,9 +232,10 @@ def sharing_sections(figure: Figure, by_tuple: Losses, seed: int, seeds: Sequenc
         "How much there is to choose between: mean slope of the 20 graphs over that of the flattest quarter.",
         table(["QoS", "first rows lost: mean", "flattest quarter", "ratio", "last rows lost: ratio"], unlike),
     ]
-    xs, shown = [excess_percent(gap) for gap in figure.gaps], lines[: len(figure.skews)]
-    plot = curves(xs, shown, "excess load [%]", "loss ratio Input-Uniform / Random-LS")
-    return [Section("Figure 12: effect of sharing", "\n\n".join(parts), plot)]
+    title, xs = "Figure 12: effect of sharing", [excess_percent(gap) for gap in figure.gaps]
+    shown = _lines(xs, lines[: len(figure.skews)])
+    drawn = plot({title: shown}, "excess load [%]", "loss ratio Input-Uniform / Random-LS")
+    return [Section(title, "\n\n".join(parts), drawn)]
 
 
 def table_losses(figure: Figure, seeds: Sequence[int]) -> dict[str, Samples]:
@@ -359,21 +265,9 @@ def slopes(figure: Figure, seeds: Sequence[int]) -> list[list[float]]:
     return found
 
 
-def curves(xs: Sequence[float], lines: Sequence[Line], x_label: str, y_label: str) -> Plot:
-    """Lines of a table as a plot with error bars."""
-    from matplotlib.figure import Figure as NewPlot  # takes a while to import, and only reports need it
-
-    plot = NewPlot(figsize=(7.0, 4.2))
-    axes = plot.subplots()
-    for (names, intervals), marker in zip(lines, _MARKERS, strict=False):
-        bars = [[i.value - i.lower for i in intervals], [i.upper - i.value for i in intervals]]
-        middle = [interval.value for interval in intervals]
-        axes.errorbar(xs, middle, yerr=bars, label=names[-1], marker=marker, capsize=2, lw=1.2)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    return plot
+def _lines(xs: Sequence[float], lines: Sequence[Line]) -> dict[str, dict[float, Interval]]:
+    """Lines of a table for a plot, by their last name."""
+    return {names[-1]: dict(zip(xs, intervals, strict=True)) for names, intervals in lines}
 
 
 def _table(header: Sequence[str], lines: Sequence[Line]) -> str:

@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from jettison.lab.reproduce.aurora.compare import STEP, for_each
+from jettison.lab.reproduce.aurora.compare import STEP
 from jettison.lab.reproduce.aurora.statistics import Samples, mean
-from jettison.lab.reproduce.claims import Claim
+from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
-from jettison.lab.sim.network.engine import offered, random_arrivals
+from jettison.lab.reproduce.workers import for_each
+from jettison.lab.sim.network.engine import Planner, offered, random_arrivals
 from jettison.lab.sim.network.generator import Shape, random_network
-from jettison.lab.sim.network.monitor import Planner
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
@@ -34,15 +34,15 @@ _ROWS = 4000.0
 _LARGE = Shape(queries=100, filters=720, unions=280)
 
 
-def gaps(seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
-    """By network, planner and load: utility missing from the optimum, and loss beyond the least, both in percent."""
+def on_networks(measure: Callable[..., Samples], seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
+    """Both figures that `measure`, of this module, finds on each of so many networks."""
     first = seed * 1000 + 600
-    found = np.array(for_each(range(first, first + networks), partial(_gaps, splits=splits)))
+    found = np.array(for_each(range(first, first + networks), partial(measure, splits=splits)))
     return found[:, 0], found[:, 1]
 
 
-def _gaps(seed: int, splits: int) -> Samples:
-    """Both figures on one network, by planner and load."""
+def gaps(seed: int, splits: int) -> Samples:
+    """By planner and load: utility missing from the optimum, and loss beyond the least, both in percent."""
     model = drop_model(random_network(seed, splits=splits))
     program = Program(model)
     best = np.array([program.solve(share * model.full_load).utility for share in LOADS])
@@ -54,18 +54,11 @@ def _gaps(seed: int, splits: int) -> Samples:
     return np.array([missing / best, missing / np.maximum(model.full_utility - best, 1e-9)])
 
 
-def delivered(seed: int, splits: int, networks: int) -> tuple[Samples, Samples]:
-    """By network and load, in percent of all utility, from rows that were dropped one by one in the simulator.
+def delivered(seed: int, splits: int) -> Samples:
+    """By load, in percent of all utility, from rows that were dropped one by one in the simulator.
 
     What the default planner's drops deliver less what it foresaw, and what they deliver more than the paper's table.
     """
-    first = seed * 1000 + 600
-    found = np.array(for_each(range(first, first + networks), partial(_delivered, splits=splits)))
-    return found[:, 0], found[:, 1]
-
-
-def _delivered(seed: int, splits: int) -> Samples:
-    """Both figures on one network, by load."""
     graph = random_network(seed, splits=splits)
     model = drop_model(graph)
     arrivals = random_arrivals(graph, seed, mean_gap=1.0, until=_ROWS)
@@ -111,29 +104,13 @@ def times(seed: int) -> tuple[float, float, int, int]:
     return min(plan_s), 1e3 * float(np.median(lookup_s)), len(graph.boxes), model.units
 
 
-def judged(splits: int, words: str, off: Samples, ahead: Samples, config: dict[str, object]) -> list[Claim]:
+def judged(splits: int, off: Samples, ahead: Samples, config: dict[str, object]) -> list[Claim]:
     """What `delivered` found, as claims: the planner's own promise, and that it is worth its program."""
-    half = "more utility than" if splits else "at most half a percentage point less utility than"
-    return [
-        Claim(
-            f"planner-foresight-{splits}",
-            f"{words}, the utility that the default planner foresees is what its drops deliver in the simulator, row by "
-            f"row; largest difference over {len(off)} networks and {off.shape[1]} loads, in percentage points",
-            "",
-            float(np.abs(off).max()),
-            at_most=2.0,
-            config=config,
-        ),
-        Claim(
-            f"planner-ahead-{splits}",
-            f"{words}, its drops deliver {half} those of the paper's table, at every load; lowest bound of the difference, "
-            "in percentage points",
-            "",
-            min(mean(column).lower for column in ahead.T),
-            at_least=0.0 if splits else -0.5,
-            config=config,
-        ),
-    ]
+    figures = {
+        f"planner-foresight-{splits}": float(np.abs(off).max()),
+        f"planner-ahead-{splits}": min(mean(column).lower for column in ahead.T),
+    }
+    return judge("aurora", figures, config)
 
 
 def run(settings: RunSettings) -> Judged:
@@ -142,21 +119,17 @@ def run(settings: RunSettings) -> Judged:
     networks = 30 if settings.quick else 100
     for splits, words in ((0, "without sharing"), (8, "with 8 shared streams")):
         settings.say(f"planners on {networks} networks {words}")
-        missing, beyond = gaps(settings.seed, splits, networks)
+        missing, beyond = on_networks(gaps, settings.seed, splits, networks)
         config: dict[str, object] = {"networks": networks, "splits": splits, "seed": settings.seed}
         for row, name in enumerate(PLANNERS):
             figures = [f(found[:, row]) for found in (missing, beyond) for f in (np.mean, np.max)]
             rows.append([name, words, *(f"{float(figure):.2f}" for figure in figures)])
-        off, ahead = delivered(settings.seed, splits, networks)
-        claims += judged(splits, words, off, ahead, config | {"loads": list(DELIVERED_LOADS), "rows": _ROWS})
+        off, ahead = on_networks(delivered, settings.seed, splits, networks)
+        claims += judged(splits, off, ahead, config | {"loads": list(DELIVERED_LOADS), "rows": _ROWS})
     settings.say("planner on a network of 1,000 boxes")
     plan_s, lookup_ms, boxes, units = times(settings.seed)
     config = {"boxes": boxes, "outputs": _LARGE.queries, "units": units, "seed": settings.seed}
-    words = f"plans for {boxes} boxes and 100 outputs in 1 s of CPU time"
-    claims += [
-        Claim("planner-seconds", words, "", plan_s, 1.0, config=config),
-        Claim("lookup-ms", "looks a plan up in under 1 ms", "", lookup_ms, 1.0, config=config),
-    ]
+    claims += judge("aurora", {"planner-seconds": plan_s, "lookup-ms": lookup_ms}, config)
     header = ["planner", "networks", "utility missing, mean %", "worst %", "loss beyond the least, mean %", "worst %"]
     text = (
         f"Over {networks} random networks of the paper's size, at loads of {LOADS[-1]:g} to {LOADS[0]:g} of the full one, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,7 @@ Samples = NDArray[np.float64]
 Cell = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """An estimate and the bounds between which it lies with 95 % confidence."""
 
     value: float
@@ -49,12 +49,7 @@ def bootstrap(statistic: Callable[[NDArray[np.intp]], float], count: int, seed: 
 class LossRatios:
     """Ratios of mean losses in each cell of a grid. A mean of ratios would be ruled by seeds that hardly lose anything.
 
-    Parameters
-    ----------
-    above, below
-        Percent lost by the two shedders: by seed, row and column of the grid.
-    seed
-        Of the bootstrap over seeds.
+    What the two shedders lose is given by seed, row and column of the grid; `seed` is that of the bootstrap over seeds.
 
     Examples
     --------

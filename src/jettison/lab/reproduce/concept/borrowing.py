@@ -17,20 +17,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BorrowOutcome:
-    """All groups of the measured windows that have fewer kept rows than they had rows.
+    """What came of the groups of the measured windows, `shed_groups` of which have fewer kept rows than they had rows.
 
-    Parameters
-    ----------
-    share
-        Share of the rows processed.
-    coverage
-        Share of these groups whose mean lies within its bounds; `coverage_none` for those without a kept row.
-    error, direct_error
-        Mean relative error over *all* groups with borrowed estimates, and with unbiased ones alone (1 where there is none).
-    flagged
-        Share of all groups whose estimate is flagged as borrowed.
-    shed_groups
-        Groups with dropped rows, on which `coverage` rests.
+    `coverage` is the share of those whose mean lies within its bounds; `coverage_none` that of groups without a kept row.
+    Errors are mean relative ones over *all* groups, with borrowed estimates and with unbiased ones alone (1 where there is
+    none). `flagged` is the share of all groups whose estimate is flagged as borrowed.
     """
 
     share: float

@@ -37,7 +37,6 @@ class Run:
 
     @property
     def processed_share(self) -> float:
-        """Share of the rows that were processed."""
         return sum(o.processed for o in self.outcomes) / sum(o.rows for o in self.outcomes)
 
     @property

@@ -62,20 +62,8 @@ def crowded(spark: SparkSession, folder: Path, settings: RunSettings) -> Judged:
 class DriftCase:
     """Windows whose groups change: some vanish, some are new, and the heaviest turn into the rarest.
 
-    Parameters
-    ----------
-    seed
-        Decides everything.
-    windows, batches
-        How many, and micro-batches in each window.
-    groups, rows
-        In each window, about.
-    share
-        Of the rows, to be kept.
-    exact_counts
-        Whether dropped rows are still counted.
-    all_new
-        Whether no group of a window was in any window before.
+    Each window has about so many groups and rows, in so many micro-batches. With `exact_counts` dropped rows are still
+    counted; with `all_new` no group of a window was in any window before.
     """
 
     seed: int

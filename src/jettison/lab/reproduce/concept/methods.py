@@ -80,14 +80,8 @@ class Uniform:
 class Strict:
     """The strict rule: rates from the window's own earlier micro-batches, what is unknown is kept.
 
-    Dropped rows are counted too, which on an engine only `exact_counts` does.
-
-    Parameters
-    ----------
-    rule
-        How rows are divided: equal, proportional or neyman.
-    max_named
-        Groups that a plan has room for.
+    Dropped rows are counted too, which on an engine only `exact_counts` does. Rows are divided by an equal, a proportional
+    or a neyman `rule`; a plan has room for `max_named` groups.
     """
 
     name: str = "concept, equal caps"

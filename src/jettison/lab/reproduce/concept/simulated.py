@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +25,9 @@ from jettison.lab.reproduce.concept.methods import (
     Strict,
     Uniform,
 )
-from jettison.lab.reproduce.concept.real_data import real_streams
 from jettison.lab.reproduce.concept.streams import Stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
+from jettison.lab.reproduce.workers import processes
 from jettison.policies.groups.concepts import GroupConcept
 from jettison.policies.groups.distance import ConceptShift, shift
 
@@ -56,18 +53,9 @@ class AtSetting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that was measured.
-
-    Parameters
-    ----------
-    runs
-        At equal rows processed, by stream, share and method.
-    settings
-        At the paper's own setting and beside it, by stream.
-    by_bias
-        The paper's own form on the taxi-like stream, one for each of `BIASES`.
-    shifts
-        Between consecutive windows, by stream.
+    """Everything that was measured: at equal rows processed, by stream, share and method; at the paper's own setting and
+    beside it, by stream; the paper's own form on the taxi-like stream, for each of `BIASES`; and how far consecutive windows
+    lie apart, by stream.
     """
 
     runs: Mapping[tuple[str, float, str], Run]
@@ -110,13 +98,12 @@ def measure(*, quick: bool, seed: int) -> Results:
         make(seed, count) for make in (streams.taxi_like, streams.zipf, streams.cluster_like, streams.four_classes)
     )
     packets = streams.packets(seed, max(30 * count, 240))  # a ratio of two means near 1 needs many windows
-    grouped = [taxi, zipf, cluster, four, *real_streams(count)]
+    grouped = [taxi, zipf, cluster, four, *streams.real_streams(count)]
     # Few classes and a handful of rows in most: errors of single windows differ by factors, so more of them are taken.
     # And ten largest groups are few: the mean of their change needs more windows than errors do.
     steady_cluster, steady_taxi = (make(seed, _STEADY_WINDOWS) for make in (streams.cluster_like, streams.taxi_like))
     cases = [(one, share) for one in grouped for share in SHARES] + [(packets, 0.01)]
-    # Processes of their own, not copies of this one: it may have threads by now.
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, 4), get_context("spawn")) as pool:
+    with processes(4) as pool:
         at_shares = [pool.submit(_at_equal_rows, one, share, methods(one), seed) for one, share in cases]
         at_half = [pool.submit(_at_equal_rows, one, 0.5, [Uniform], seed) for one in (taxi, zipf, cluster)]
         settings = {one.name: pool.submit(_at_setting, one, seed) for one in (taxi, steady_cluster, four)}

@@ -36,15 +36,7 @@ def busy_wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @dataclass(slots=True)
 class Feed:
-    """Lands rows in a folder on a thread of its own.
-
-    Parameters
-    ----------
-    folder
-        Where the files go.
-    keys, costs_us, offsets_s
-        Key, cost and due time after the start, of each row.
-    """
+    """Lands rows in a folder, on a thread of its own, each when it is due after the start."""
 
     folder: Path
     keys: IntArray
@@ -61,7 +53,6 @@ class Feed:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait until all rows have landed."""
         assert self._thread is not None
         self._thread.join()
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from jettison.costs.sketch import FloatArray
-from jettison.lab.reproduce.load.sweep import Figure, Judge, Point, Runs, Sweep
+from jettison.lab.reproduce.load.sweep import Figure, Point, Runs, Sweep
 from jettison.lab.sim.load import kernels
 from jettison.lab.sim.load.algorithms import (
     BASE_LINE,
@@ -28,19 +28,10 @@ BOUND_MS = 6.4
 APART = "LAS, margin 0.1 apart"
 NOP_START, LISTED_CHECK, COSTS_KNOWN = "LAS, literal start", "LAS, literal CHECK", "ours, costs known"
 BY_UTILITY = "ours, by cost per utility"
-_EXACTLY = 1.0 + 1e-9
 
 
 def _all(bound_ms: float, under_provisioning: float = 0.25) -> dict[str, Algorithm]:
     return {**compared(bound_ms), BASE_LINE: BaseLine(max(0.0, under_provisioning))}
-
-
-def _overloaded(x: float) -> bool:
-    return x >= 0.0
-
-
-def _heavily(x: float) -> bool:
-    return x >= 0.25
 
 
 figure4 = Figure(
@@ -51,68 +42,46 @@ figure4 = Figure(
         Point(x, BOUND_MS, _all(BOUND_MS, x), StreamSettings(under_provisioning=x), 5 if x == 0.9 else 1)
         for x in (-0.1, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9)
     ],
-    [
-        Judge("fig4-full-knowledge", "Full Knowledge is never above the bound: worst run, wait / bound",
-              "always abides", lambda s: max(one.waits_ms.max() / one.bound_ms for one in s.of(FULL_KNOWLEDGE)),
-              at_most=_EXACTLY),
-        Judge("fig4-straw-man", "Straw-Man is far over the bound wherever x >= 0: least mean wait / bound",
-              "huge excess", lambda s: min(s.over_bounds(STRAW_MAN, _overloaded)), at_least=8.0),
-        Judge("fig4-base-line", "Base Line is far over the bound wherever x >= 0: least mean wait / bound",
-              "huge excess", lambda s: min(s.over_bounds(BASE_LINE, _overloaded)), at_least=8.0),
-        Judge("fig4-over-provisioned-wait", "with time to spare all are under the bound: largest mean wait / bound",
-              "same level", lambda s: max(one.over_bound for one in s.measured if one.x < 0.0), at_most=1.0),
-        Judge("fig4-over-provisioned-drops", "with time to spare hardly anything is dropped: largest share",
-              "superfluous", lambda s: max(one.drop_share for one in s.measured if one.x < 0.0), at_most=0.01),
-        Judge("fig4-las", "corrected LAS holds 1.25 bounds from x = 0 to 90 %: largest mean wait / bound",
-              "quite close", lambda s: max(s.over_bounds(LAS, _overloaded)), at_most=1.25),
-        Judge("fig4-las-drops", "LAS drops slightly more than Full Knowledge for x >= 25 %: largest ratio",
-              "slightly more", lambda s: max(s.drop_ratios(LAS, FULL_KNOWLEDGE, _heavily)), at_most=1.15),
-        Judge("fig4-ours", "ours holds 1.05 bounds from x = 0 to 90 %: largest mean wait / bound",
-              "", lambda s: max(s.over_bounds(OURS, _overloaded)), at_most=1.05),
-        Judge("fig4-ours-drops", "ours drops fewer rows than Full Knowledge at the defaults: share saved",
-              "optimal (theorem 4.1)", lambda s: 1.0 - s.drop_ratios(OURS, FULL_KNOWLEDGE, lambda x: x == 0.25)[0],
-              at_least=0.15),
-        Judge("fig4-ours-drops-everywhere", "ours never drops more than Full Knowledge for x >= 25 %: largest ratio",
-              "optimal (theorem 4.1)", lambda s: max(s.drop_ratios(OURS, FULL_KNOWLEDGE, _heavily)), at_most=1.0),
-    ],
+    {
+        "fig4-full-knowledge": lambda s: max(one.waits_ms.max() / one.bound_ms for one in s.of(FULL_KNOWLEDGE)),
+        "fig4-straw-man": lambda s: min(s.over_bounds(STRAW_MAN, low=0.0)),
+        "fig4-base-line": lambda s: min(s.over_bounds(BASE_LINE, low=0.0)),
+        "fig4-over-provisioned-wait": lambda s: max(one.over_bound for one in s.measured if one.x < 0.0),
+        "fig4-over-provisioned-drops": lambda s: max(one.drop_share for one in s.measured if one.x < 0.0),
+        "fig4-las": lambda s: max(s.over_bounds(LAS, low=0.0)),
+        "fig4-las-drops": lambda s: max(s.drop_ratios(LAS, FULL_KNOWLEDGE, low=0.25)),
+        "fig4-ours": lambda s: max(s.over_bounds(OURS, low=0.0)),
+        "fig4-ours-drops": lambda s: 1.0 - s.drop_ratios(OURS, FULL_KNOWLEDGE, low=0.25)[0],
+        "fig4-ours-drops-everywhere": lambda s: max(s.drop_ratios(OURS, FULL_KNOWLEDGE, low=0.25)),
+    },
     quick=400,  # the same reason as for the orders at 90 %
-)  # fmt: skip
+)
 
 figure5 = Figure(
     "Figure 5: the bound",
     "bound ms",
     [Point(bound, bound, _all(bound)) for bound in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)],
-    [
-        Judge("fig5-full-knowledge", "Full Knowledge holds every bound: largest mean wait / bound",
-              "perfectly approaches", lambda s: max(s.over_bounds(FULL_KNOWLEDGE)), at_most=_EXACTLY),
-        Judge("fig5-straw-man", "Straw-Man's wait grows towards Base Line's from 0.8 ms on: wait / Base Line's at 12.8 ms",
-              "approaches Base Line", lambda s: s.at(12.8, STRAW_MAN).waits_ms.mean() /
-              s.at(12.8, BASE_LINE).waits_ms.mean(), at_least=0.5),
-        Judge("fig5-las", "LAS performs largely better than Straw-Man from 0.8 ms on: least ratio of their waits",
-              "largely better", lambda s: min(one.over_bound / s.at(one.x, LAS).over_bound
-                                              for one in s.of(STRAW_MAN, lambda x: x >= 0.8)), at_least=5.0),
-        Judge("fig5-las-large", "for large bounds LAS approaches Full Knowledge: mean wait / bound at 12.8 ms",
-              "approaches", lambda s: s.at(12.8, LAS).over_bound, at_most=1.25),
-        Judge("fig5-ours", "ours holds 1.05 of every bound: largest mean wait / bound",
-              "", lambda s: max(s.over_bounds(OURS)), at_most=1.05),
-    ],
+    {
+        "fig5-full-knowledge": lambda s: max(s.over_bounds(FULL_KNOWLEDGE)),
+        "fig5-straw-man": lambda s: s.at(12.8, STRAW_MAN).waits_ms.mean() / s.at(12.8, BASE_LINE).waits_ms.mean(),
+        "fig5-las": lambda s: min(one.over_bound / s.at(one.x, LAS).over_bound for one in s.of(STRAW_MAN, low=0.8)),
+        "fig5-las-large": lambda s: s.at(12.8, LAS).over_bound,
+        "fig5-ours": lambda s: max(s.over_bounds(OURS)),
+    },
     logarithmic=True,
-)  # fmt: skip
+)
 
 figure6 = Figure(
     "Figure 6: largest cost, with the bound equal to it",
     "largest cost ms",
     [Point(cost, cost, _all(cost), StreamSettings(largest_cost_ms=cost)) for cost in (0.4, 1.6, 6.4, 25.6, 51.2)],
-    [
-        Judge("fig6-las-consistent", "LAS is consistent as costs grow: largest over smallest mean wait / bound",
-              "rather consistent", lambda s: max(s.over_bounds(LAS)) / min(s.over_bounds(LAS)), at_most=1.5),
-        Judge("fig6-las-drops", "LAS always drops more than Base Line: least shedding ratio",
-              "always positive", lambda s: min(s.drop_ratios(LAS, BASE_LINE)) - 1.0, at_least=0.0),
-        Judge("fig6-ours", "ours holds 1.05 bounds whatever the largest cost: largest mean wait / bound",
-              "", lambda s: max(s.over_bounds(OURS)), at_most=1.05),
-    ],
+    {
+        "fig6-las-consistent": lambda s: max(s.over_bounds(LAS)) / min(s.over_bounds(LAS)),
+        "fig6-las-drops": lambda s: min(s.drop_ratios(LAS, BASE_LINE)) - 1.0,
+        "fig6-ours": lambda s: max(s.over_bounds(OURS)),
+    },
     logarithmic=True,
-)  # fmt: skip
+)
 
 
 def ratio_at_most(over: FloatArray, under: FloatArray, associations: int) -> float:
@@ -126,26 +95,16 @@ figure7 = Figure(
     "Figure 7: frequency distribution",
     "Zipf exponent",
     [Point(x, BOUND_MS, _all(BOUND_MS), StreamSettings(skew=x)) for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)],
-    [
-        Judge("fig7-baselines", "Straw-Man and Base Line are bad for every distribution: least mean wait / bound",
-              "invariably bad", lambda s: min(s.over_bounds(STRAW_MAN) + s.over_bounds(BASE_LINE)), at_least=8.0),
-        Judge("fig7-span", "Straw-Man's best and worst run lie further apart with skew: span at Zipf-3.0 over uniform",
-              "span increases", lambda s: np.ptp(s.at(3.0, STRAW_MAN).waits_ms) / np.ptp(s.at(0.0, STRAW_MAN).waits_ms),
-              at_least=1.0),
-        Judge("fig7-las-uniform", "LAS for uniform items: mean wait / bound",
-              "", lambda s: s.at(0.0, LAS).over_bound, at_most=1.75),
-        Judge("fig7-las-skewed", "LAS improves with skew, at or under the bound from Zipf-1.5 on: largest mean wait / bound",
-              "improves", lambda s: max(s.over_bounds(LAS, lambda x: x >= 1.5)), at_most=1.0),
-        Judge("fig7-las-drops", "LAS's shedding ratio falls with skew: drops at Zipf-3.0 over uniform, upper end",
-              "decreases", lambda s: ratio_at_most(s.at(3.0, LAS).drops, s.at(0.0, LAS).drops, s.runs.associations),
-              at_most=1.0),
-        Judge("fig7-ours", "ours holds 1.05 bounds for every distribution: largest mean wait / bound",
-              "", lambda s: max(s.over_bounds(OURS)), at_most=1.05),
-        Judge("fig7-ours-drops", "ours drops fewer rows than Full Knowledge for every distribution: least share saved",
-              "optimal (theorem 4.1)", lambda s: min(1.0 - ratio for ratio in s.drop_ratios(OURS, FULL_KNOWLEDGE)),
-              at_least=0.0),
-    ],
-)  # fmt: skip
+    {
+        "fig7-baselines": lambda s: min(s.over_bounds(STRAW_MAN) + s.over_bounds(BASE_LINE)),
+        "fig7-span": lambda s: np.ptp(s.at(3.0, STRAW_MAN).waits_ms) / np.ptp(s.at(0.0, STRAW_MAN).waits_ms),
+        "fig7-las-uniform": lambda s: s.at(0.0, LAS).over_bound,
+        "fig7-las-skewed": lambda s: max(s.over_bounds(LAS, low=1.5)),
+        "fig7-las-drops": lambda s: ratio_at_most(s.at(3.0, LAS).drops, s.at(0.0, LAS).drops, s.runs.associations),
+        "fig7-ours": lambda s: max(s.over_bounds(OURS)),
+        "fig7-ours-drops": lambda s: min(1.0 - ratio for ratio in s.drop_ratios(OURS, FULL_KNOWLEDGE)),
+    },
+)
 
 
 def _of_width(epsilon: float) -> dict[str, Algorithm]:
@@ -158,26 +117,18 @@ def _of_width(epsilon: float) -> dict[str, Algorithm]:
     return {**compared(BOUND_MS), **sized}
 
 
-def _narrow(x: float) -> bool:
-    return x <= 0.1
-
-
 figure8 = Figure(
     "Figure 8: width of the sketch",
     "epsilon",
     [Point(epsilon, BOUND_MS, _of_width(epsilon)) for epsilon in (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0)],
-    [
-        Judge("fig8-large", "for a large epsilon LAS drops much and waits hardly: mean wait / bound at 1.0",
-              "close to 0", lambda s: s.at(1.0, LAS).over_bound, at_most=0.1),
-        Judge("fig8-small", "for epsilon <= 0.1 LAS is at or under the bound, margin = epsilon: largest mean wait / bound",
-              "always below or equal", lambda s: max(s.over_bounds(LAS, _narrow)), at_most=1.0),
-        Judge("fig8-apart", "the same with a margin of 0.1 set apart from the width: largest mean wait / bound",
-              "always below or equal", lambda s: max(s.over_bounds(APART, _narrow)), at_most=1.0),
-        Judge("fig8-ours", "ours holds 1.05 bounds with a sketch of every width: largest mean wait / bound",
-              "", lambda s: max(s.over_bounds(OURS)), at_most=1.05),
-    ],
+    {
+        "fig8-large": lambda s: s.at(1.0, LAS).over_bound,
+        "fig8-small": lambda s: max(s.over_bounds(LAS, high=0.1)),
+        "fig8-apart": lambda s: max(s.over_bounds(APART, high=0.1)),
+        "fig8-ours": lambda s: max(s.over_bounds(OURS)),
+    },
     logarithmic=True,
-)  # fmt: skip
+)
 
 _VARIANTS: dict[str, Algorithm] = {
     FULL_KNOWLEDGE: Paper(costs=kernels.EXACT),
@@ -213,27 +164,21 @@ corrections = Figure(
     "Literal forms, theorem 4.1, and the parts of ours",
     "under-provisioning",
     [Point(0.25, BOUND_MS, _VARIANTS)],
-    [
-        Judge("listing-deadlock", "CHECK as listed drops everything once the mean is above the bound: share dropped",
-              "", lambda s: s.at(0.25, LISTED_CHECK).drop_share, at_least=0.99),
-        Judge("literal-start", "the NOP start leaves a backlog: mean wait over that of a warm start",
-              "no load shedding is required", lambda s: s.at(0.25, NOP_START).over_bound / s.at(0.25, LAS).over_bound,
-              at_least=10.0),
-        Judge("theorem-4.1", "no online shedder that holds the bound drops fewer rows than CHECK with all costs known: "
-              "share that dropping the costliest saves", "0", _saved, at_most=0.0),
-        Judge("theorem-4.1-gap", "dropping the costliest saves a quarter of the drops: share",
-              "", _saved, at_least=0.24),
-        Judge("ours-near-fewest", "with costs known ours drops few more rows than the fewest possible: ratio",
-              "", lambda s: s.at(0.25, COSTS_KNOWN).drop_share / _fewest_share(s.runs), at_most=1.25),
-        Judge("ours-sketch-enough", "a sketch of 64 KiB costs ours few rows: drops over those with costs known",
-              "", lambda s: s.drop_ratios(OURS, COSTS_KNOWN)[0], at_most=1.1,
-              config={"sketch_bytes": 16 * Ours().rows * Ours().columns}),
-        Judge("ours-cold-start", "ours starts cold, without any warm-up, and still holds: mean wait / bound",
-              "", lambda s: s.at(0.25, OURS).over_bound, at_most=1.05),
-    ],
+    {
+        "listing-deadlock": lambda s: s.at(0.25, LISTED_CHECK).drop_share,
+        "literal-start": lambda s: s.at(0.25, NOP_START).over_bound / s.at(0.25, LAS).over_bound,
+        "theorem-4.1": _saved,
+        "theorem-4.1-gap": _saved,
+        "ours-near-fewest": lambda s: s.at(0.25, COSTS_KNOWN).drop_share / _fewest_share(s.runs),
+        "ours-sketch-enough": lambda s: (
+            s.drop_ratios(OURS, COSTS_KNOWN)[0],
+            {"sketch_bytes": 16 * Ours().rows * Ours().columns},
+        ),
+        "ours-cold-start": lambda s: s.at(0.25, OURS).over_bound,
+    },
     orders=5,
     note=lambda s: f"\n\nNo choice whatsoever can drop fewer than {_fewest_share(s.runs):.4f} of the rows on average.",
-)  # fmt: skip
+)
 
 
 def _utility(stream: Stream, seed: int) -> FloatArray:
@@ -250,15 +195,18 @@ def _lost(sweep: Sweep, than: str) -> float:
 utility = Figure(
     "Cost and value together",
     "under-provisioning",
-    [Point(0.25, BOUND_MS, {FULL_KNOWLEDGE: _VARIANTS[FULL_KNOWLEDGE], OURS: Ours(), BY_UTILITY: Ours(utility=_utility)},
-           utility=_utility)],
     [
-        Judge("utility-bound", "dropping by cost per utility holds the bound: mean wait / bound",
-              "future work", lambda s: s.at(0.25, BY_UTILITY).over_bound, at_most=1.05),
-        Judge("utility-lost", "it loses less utility than dropping by cost alone: ratio of utility lost",
-              "future work", lambda s: _lost(s, OURS), at_most=0.9),
-        Judge("utility-lost-paper", "and less than the paper's Full Knowledge: ratio of utility lost",
-              "future work", lambda s: _lost(s, FULL_KNOWLEDGE), at_most=0.5),
+        Point(
+            0.25,
+            BOUND_MS,
+            {FULL_KNOWLEDGE: _VARIANTS[FULL_KNOWLEDGE], OURS: Ours(), BY_UTILITY: Ours(utility=_utility)},
+            utility=_utility,
+        )
     ],
+    {
+        "utility-bound": lambda s: s.at(0.25, BY_UTILITY).over_bound,
+        "utility-lost": lambda s: _lost(s, OURS),
+        "utility-lost-paper": lambda s: _lost(s, FULL_KNOWLEDGE),
+    },
     orders=5,
-)  # fmt: skip
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,18 +29,9 @@ TAIL_DROP = "load_aware, tail drop, the paper's sketch"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of shedding, in terms of `load_aware`.
+    """A way of shedding, in terms of `load_aware`. Full Knowledge is told the cost itself as key.
 
-    Parameters
-    ----------
-    key
-        Column of the key; Full Knowledge is told the cost itself.
-    sketch
-        Rows and columns.
-    rule
-        Which rows go.
-    taught
-        Keys and costs in seconds that are known beforehand, and then never learned.
+    `taught` are keys with costs in seconds that are known beforehand, and then never learned.
     """
 
     key: str = "key"
@@ -49,20 +40,14 @@ class Way:
     taught: tuple[tuple[int, float], ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class PaperWay:
-    """The paper's own shedder and operator, with the rows that they have seen before the start."""
-
-    keys: tuple[int, ...]
-    costs_s: tuple[float, ...]
-
-
-def ways(costs_us: IntArray, past_us: IntArray, past_keys: IntArray) -> dict[str, Way | PaperWay | None]:
+def ways(
+    bound_s: float, costs_us: IntArray, past_us: IntArray, past_keys: IntArray
+) -> dict[str, Way | PaperRule | None]:
     """The paper's and ours, for rows of these costs; Straw-Man takes the mean of the past for all of them."""
     known = tuple((int(cost), cost / 1e6) for cost in np.unique(costs_us))
     mean = ((-1, float(past_us.mean()) / 1e6),)  # no row has this key, so all are unknown and cost the mean
     return {
-        LAS: PaperWay(tuple(past_keys.tolist()), tuple((past_us / 1e6).tolist())),
+        LAS: PaperRule(busy_wait, bound_s, tuple(past_keys.tolist()), tuple((past_us / 1e6).tolist())),
         TAIL_DROP: Way(sketch=(4, 55), rule="tail_drop"),
         OURS: Way(),
         STRAW_MAN: Way(rule="tail_drop", taught=mean),
@@ -72,17 +57,7 @@ def ways(costs_us: IntArray, past_us: IntArray, past_keys: IntArray) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class SparkOutcome:
-    """What happened to each row.
-
-    Parameters
-    ----------
-    kept
-        Whether the function got it.
-    waits_s
-        From arrival until the function got it; 0 for dropped rows.
-    status
-        What `load_aware` said of itself; `None` without it.
-    """
+    """Whether the function got each row, how long after its arrival (0 for dropped ones), and what `load_aware` says."""
 
     kept: NDArray[np.bool_]
     waits_s: FloatArray
@@ -94,12 +69,11 @@ class SparkOutcome:
         return float(self.waits_s[rows].sum() / kept) if kept else float("nan")
 
     def drop_share(self, rows: slice = slice(None)) -> float:
-        """Share of these rows that was dropped."""
         return 1.0 - float(self.kept[rows].mean())
 
 
 def run_on_spark(
-    spark: SparkSession, feed: Feed, way: Way | PaperWay | None, bound_s: float, folder: Path
+    spark: SparkSession, feed: Feed, way: Way | PaperRule | None, bound_s: float, folder: Path
 ) -> SparkOutcome:
     """Start the query, run some rows through it so that its workers are up, then the stream; end when all is processed."""
     checkpoint = folder / "checkpoint"
@@ -107,8 +81,8 @@ def run_on_spark(
     feed.folder.mkdir(parents=True, exist_ok=True)
     wrapped = _wrapped(way, bound_s, checkpoint) if isinstance(way, Way) else None
     function: Function = busy_wait if wrapped is None else wrapped
-    if isinstance(way, PaperWay):
-        function = PaperRule(busy_wait, bound_s, str(folder), way.keys, way.costs_s)
+    if isinstance(way, PaperRule):
+        function = replace(way, run=str(folder))
     rows = spark.readStream.schema(SCHEMA).parquet(str(feed.folder))
     writer = rows.mapInArrow(function, RESULT).writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(checkpoint)).start()

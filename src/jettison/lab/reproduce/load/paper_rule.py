@@ -28,18 +28,9 @@ _LONGEST_PAST = 50_000
 class PaperPair:
     """The paper's two state machines in their corrected form: the kernel of the simulator decides about every row alike.
 
-    The operator learns the cost of each executed row and hands its sketch over once two looks at it agree. The shedder
-    keeps a row while the mean wait, by its estimates, stays at most the bound; the first row that it keeps after new
-    costs came asks for the operator's clock.
-
-    Parameters
-    ----------
-    bound, margin
-        On the mean wait; by how much estimated costs are raised.
-    hashes
-        Of the sketch.
-    look_every, tolerance
-        Rows between two looks, and the largest relative change that counts as settled.
+    The operator learns the cost of each executed row and hands its sketch over once two looks at it, `look_every` rows
+    apart, agree up to the relative `tolerance`. The shedder keeps a row while the mean wait, by its estimates raised by
+    `margin`, stays at most the bound; the first row that it keeps after new costs came asks for the operator's clock.
     """
 
     def __init__(
@@ -122,25 +113,16 @@ _PAIRS: dict[str, PaperPair] = {}
 
 @dataclass(frozen=True, slots=True)
 class PaperRule:
-    """For `mapInArrow`: the function behind the paper's shedder.
+    """For `mapInArrow`: the function behind the paper's shedder, which has seen these keys and costs before the start.
 
-    Parameters
-    ----------
-    function
-        What the rows cost.
-    bound_s
-        On the mean wait.
-    run
-        Tells runs apart in a worker that serves several.
-    keys, costs_s
-        Rows seen before the start.
+    `run` tells runs apart in a worker that serves several.
     """
 
     function: Function
     bound_s: float
-    run: str
     keys: tuple[int, ...]
     costs_s: tuple[float, ...]
+    run: str = ""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide about the rows of each batch in turn, then execute those that are kept."""

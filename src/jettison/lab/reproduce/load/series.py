@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from jettison.costs.sketch import FloatArray
-from jettison.lab.reproduce.claims import Claim
-from jettison.lab.reproduce.load.plots import Line, wait_and_drop_plot
-from jettison.lab.reproduce.load.sweep import Judge, side_by_side
+from jettison.lab.reproduce.claims import Claim, judge
+from jettison.lab.reproduce.claims import Figure as Number
+from jettison.lab.reproduce.load.sweep import wait_and_drop_plot
 from jettison.lab.reproduce.load.tweets import real_tweets, tweet_like_stream, tweet_stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
+from jettison.lab.reproduce.workers import for_each_compiled
 from jettison.lab.sim.load import kernels
 from jettison.lab.sim.load.algorithms import FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN, Outcome, Paper, compared
 from jettison.lab.sim.load.workload import SEVEN_PHASES, Stream, StreamSettings, phased_stream
@@ -43,20 +44,16 @@ def _at_end_of(waits: Waits, name: str, phases: str) -> float:
     return max(float(np.mean(waits[name][:, _LAST[phase]])) / PHASES_BOUND_MS for phase in phases)
 
 
-PHASE_JUDGES = (
-    Judge("fig9-las", "LAS has recovered by the end of each of the phases A to E: largest wait / bound",
-          "close to the threshold", lambda waits: _at_end_of(waits, LAS, "ABCDE"), at_most=RECOVERED),
-    Judge("fig9-las-f", "LAS converges to the bound within phase F, synchronised in turn: wait / bound at its end",
-          "quickly converges", lambda waits: _at_end_of(waits, LAS, "F"), at_most=RECOVERED),
-    Judge("fig9-las-f-immediate", "the same with immediate synchronisation: wait / bound at the end of F",
-          "quickly converges", lambda waits: _at_end_of(waits, IMMEDIATE, "F"), at_most=RECOVERED),
-    Judge("fig9-straw-man", "Straw-Man is lost after F and does not recover in G: wait / bound at its end",
-          "cannot be recovered", lambda waits: _at_end_of(waits, STRAW_MAN, "G"), at_least=8.0),
-    Judge("fig9-ours", "ours has recovered by the end of every phase, F included: largest wait / bound",
-          "", lambda waits: _at_end_of(waits, OURS, "ABCDEFG"), at_most=1.05),
-    Judge("fig9-ours-f", "ours holds the bound already in the first 4,000 rows of F: wait / bound, worst stream",
-          "", lambda waits: waits[OURS][:, _LAST["E"] + 1].max() / PHASES_BOUND_MS, at_most=RECOVERED),
-)  # fmt: skip
+def of_phases(waits: Waits) -> dict[str, Number]:
+    """Who has recovered by the end of which phases."""
+    return {
+        "fig9-las": _at_end_of(waits, LAS, "ABCDE"),
+        "fig9-las-f": _at_end_of(waits, LAS, "F"),
+        "fig9-las-f-immediate": _at_end_of(waits, IMMEDIATE, "F"),
+        "fig9-straw-man": _at_end_of(waits, STRAW_MAN, "G"),
+        "fig9-ours": _at_end_of(waits, OURS, "ABCDEFG"),
+        "fig9-ours-f": waits[OURS][:, _LAST["E"] + 1].max() / PHASES_BOUND_MS,  # the worst stream
+    }
 
 
 def figure9(settings: RunSettings) -> Judged:
@@ -70,27 +67,24 @@ def figure9(settings: RunSettings) -> Judged:
         algorithms[IMMEDIATE] = Paper(PHASES_BOUND_MS, sync=kernels.IMMEDIATE)
         return {name: windows(algorithm(stream, seed), WINDOW) for name, algorithm in algorithms.items()}
 
-    by_stream = side_by_side(of_stream, range(count))
+    by_stream = for_each_compiled(range(count), of_stream)
     waits, drops = (
         {name: np.array([one[name][which] for one in by_stream]) for name in by_stream[0]} for which in (0, 1)
     )
     x = [float(WINDOW * (number + 1)) for number in range(_WINDOWS * len(SEVEN_PHASES))]
-    lines = [Line(name, x, waits[name].mean(axis=0).tolist(), drops[name].mean(axis=0).tolist()) for name in waits]
+    means = {name: (waits[name].mean(axis=0).tolist(), drops[name].mean(axis=0).tolist()) for name in waits}
+    lines = {name: dict(zip(x, zip(*of, strict=True), strict=True)) for name, of in means.items()}
     starts = {float(ROWS_PER_PHASE * number): phase.name for number, phase in enumerate(SEVEN_PHASES)}
-    plot = wait_and_drop_plot(lines, [(0.0, PHASES_BOUND_MS), (x[-1], PHASES_BOUND_MS)], "rows", phases=starts)
+    drawn = wait_and_drop_plot(lines, dict.fromkeys((0.0, x[-1]), PHASES_BOUND_MS), "rows", phases=starts)
     rows = [
-        [
-            phase,
-            line.name,
-            *(figures[last - back] for figures in (line.waits_ms, line.drops) for back in (_WINDOWS - 1, 0)),
-        ]
+        [phase, name, *(figures[last - back] for figures in of for back in (_WINDOWS - 1, 0))]
         for phase, last in _LAST.items()
-        for line in lines
+        for name, of in means.items()
     ]
     header = ["phase", "algorithm", "wait ms, first 4,000", "last 4,000", "dropped, first 4,000", "last 4,000"]
     text = f"{table(header, rows)}\n\n{_recovered(waits)}"
     config = {"streams": count, "seed": settings.seed}
-    return [Section("Figure 9: seven phases", text, plot)], [judge(waits, config) for judge in PHASE_JUDGES]
+    return [Section("Figure 9: seven phases", text, drawn)], judge("load", of_phases(waits), config)
 
 
 def _recovered(waits: Waits) -> str:
@@ -118,24 +112,21 @@ def _tweets(source: str, stream: Stream, seed: int) -> tuple[Section, list[Claim
     waits = {name: outcome.mean_wait_ms for name, outcome in outcomes.items()}
     drops = {name: outcome.drop_share for name, outcome in outcomes.items()}
     known, mark = waits[FULL_KNOWLEDGE], "fig11-" + source.replace(" ", "-")
-    judges = (
-        Judge(f"{mark}-las", f"LAS is close to Full Knowledge ({source}): wait over its wait",
-              "extremely close", lambda w: w[LAS] / known, at_most=1.1),
-        Judge(f"{mark}-straw-man", f"Straw-Man waits at least ten times longer ({source}): wait over Full Knowledge's",
-              "an order of magnitude", lambda w: w[STRAW_MAN] / known, at_least=10.0),
-        Judge(f"{mark}-straw-man-50", f"Straw-Man waits 50 times longer or more ({source})",
-              "", lambda w: w[STRAW_MAN] / known, at_least=50.0),
-        Judge(f"{mark}-ours", f"ours is at most at 1.5 times Full Knowledge's wait ({source})",
-              "", lambda w: w[OURS] / known, at_most=1.5),
-        Judge(f"{mark}-ours-drops", f"ours drops no more rows than Full Knowledge ({source}): ratio",
-              "", lambda _: drops[OURS] / max(drops[FULL_KNOWLEDGE], 1e-9), at_most=1.0),
-    )  # fmt: skip
+    figures = {
+        f"{mark}-las": waits[LAS] / known,
+        f"{mark}-straw-man": waits[STRAW_MAN] / known,
+        f"{mark}-straw-man-50": waits[STRAW_MAN] / known,
+        f"{mark}-ours": waits[OURS] / known,
+        f"{mark}-ours-drops": drops[OURS] / max(drops[FULL_KNOWLEDGE], 1e-9),
+    }
     size = max(1, len(stream.keys) // 40)
     x = [float(size * (number + 1)) for number in range(len(stream.keys) // size)]
-    lines = [Line(name, x, *(part.tolist() for part in windows(outcome, size))) for name, outcome in outcomes.items()]
-    plot = wait_and_drop_plot(lines, [(0.0, TWEETS_BOUND_MS), (x[-1], TWEETS_BOUND_MS)], "rows")
+    lines = {
+        name: dict(zip(x, zip(*windows(outcome, size), strict=True), strict=True)) for name, outcome in outcomes.items()
+    }
+    drawn = wait_and_drop_plot(lines, dict.fromkeys((0.0, x[-1]), TWEETS_BOUND_MS), "rows")
     header = ["algorithm", "mean wait ms", "over Full Knowledge", "dropped"]
     text = table(header, [[name, waits[name], waits[name] / known, drops[name]] for name in outcomes])
     config = {"rows": len(stream.keys), "source": source, "seed": seed, "mean_cost_ms": stream.mean_cost_ms}
-    section = Section(f"Figure 11: the application, {source}, simulated", text, plot)
-    return section, [judge(waits, config) for judge in judges]
+    section = Section(f"Figure 11: the application, {source}, simulated", text, drawn)
+    return section, judge("load", figures, config)

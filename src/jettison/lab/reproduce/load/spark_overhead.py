@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.costs.load_aware import load_aware
 from jettison.costs.timed_partition import ArrowFunction
-from jettison.lab.reproduce.claims import Claim
+from jettison.lab.bench.streams import Variant, alternate, to_end
+from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.spark.session import local_session
 
 _BATCHES = 4
+_WARMING = 2  # first batches, in which workers start and slices are sized
 
 
 def whole_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -34,58 +38,58 @@ def whole_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def overhead(settings: RunSettings) -> Judged:
     """Median time of a batch with `load_aware` over that without, nothing shed; no randomness in it."""
-    with local_session("jettison-load", master="local[2]") as spark:
-        return _measured(spark, repetitions=2 if settings.quick else 4)
-
-
-def _measured(spark: SparkSession, repetitions: int) -> Judged:
+    repetitions = 2 if settings.quick else 4
     cases: dict[str, tuple[ArrowFunction, int]] = {
         "1 ms a row": (busy_wait, 800),
         "whole columns": (whole_batches, 160_000),
     }
     # Batches of columns are this long because shorter ones differ from each other by more than the bar.
     rows, ratios = [], {}
-    for name, (function, size) in cases.items():
-        with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
-            folder = Path(scratch)
-            _land(folder / "in", size)
-            plain: list[float] = []
-            aware: list[float] = []
-            for number in range(repetitions):
-                for with_it in (False, True) if number % 2 == 0 else (True, False):  # what drifts falls on both alike
-                    run = f"{'aware' if with_it else 'plain'}{number}"
-                    (aware if with_it else plain).extend(_batch_times(spark, folder, run, function, aware=with_it))
-        ratios[name] = statistics.median(aware) / statistics.median(plain)
-        rows.append([name, size, statistics.median(plain), statistics.median(aware), ratios[name]])
+    with local_session("jettison-load", master="local[2]") as spark:
+        for name, (function, size) in cases.items():
+            with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
+                folder = Path(scratch)
+                _land(folder / "in", size)
+                times_ms: dict[str, list[list[float]]] = {"plain": [], "aware": []}
+                variants = {one: _variant(spark, folder / "in", function, one, times_ms[one]) for one in times_ms}
+                alternate(spark, folder, variants, repetitions)
+            # The first run of each warms up.
+            plain, aware = (statistics.median(chain(*of[1:])) for of in times_ms.values())
+            ratios[name] = aware / plain
+            rows.append([name, size, plain, aware, ratios[name]])
     text = table(["function", "rows a batch", "plain, ms a batch", "with load_aware", "ratio"], rows)
     text += "\n\nDeciding and learning take a fraction of a microsecond a row: functions cheaper than that feel it."
-    return [Section("Overhead on Spark while nothing is shed", text)], [
-        Claim(f"spark-overhead-{name.replace(' ', '-')}", f"timing and deciding add little, {name}: ratio of batch times",
-              "", ratio, at_most=1.03, config={"repetitions": repetitions, "batches": _BATCHES})
-        for name, ratio in ratios.items()
-    ]  # fmt: skip
+    figures = {f"spark-overhead-{name.replace(' ', '-')}": ratio for name, ratio in ratios.items()}
+    claims = judge("load", figures, {"repetitions": repetitions, "batches": _BATCHES})
+    return [Section("Overhead on Spark while nothing is shed", text)], claims
 
 
 def _land(folder: Path, rows: int) -> None:
-    total = rows * (_BATCHES + 2)
+    total = rows * (_BATCHES + _WARMING)
     feed = Feed(folder, np.arange(total) % 50, np.full(total, 1000), np.zeros(total))
     folder.mkdir(parents=True)
-    for number in range(_BATCHES + 2):
+    for number in range(_BATCHES + _WARMING):
         feed.land(rows * number, rows * (number + 1), number)
 
 
-def _batch_times(spark: SparkSession, folder: Path, name: str, function: ArrowFunction, *, aware: bool) -> list[float]:
-    """Milliseconds of each batch but the first two, in which workers start and slices are sized."""
-    wrapped = load_aware(function, key="key", max_wait="1 hour", checkpoint=folder / name) if aware else None
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    query = (
-        stream.mapInArrow(wrapped or function, RESULT)
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(folder / name / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    if wrapped is not None:
-        wrapped.close()
-    return [float(progress.durationMs["addBatch"]) for progress in query.recentProgress][2:]
+def _variant(
+    spark: SparkSession, source: Path, function: ArrowFunction, kind: str, times_ms: list[list[float]]
+) -> Variant:
+    """The function with `load_aware` or without it; tells how long each batch took, but for those of `_WARMING`."""
+
+    def variant(folder: Path) -> Callable[[], StreamingQuery]:
+        wrapped = load_aware(function, key="key", max_wait="1 hour", checkpoint=folder) if kind == "aware" else None
+        stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
+        writer = stream.mapInArrow(wrapped or function, RESULT).writeStream.format("noop").trigger(availableNow=True)
+        to_its_end = to_end(writer.option("checkpointLocation", str(folder / "checkpoint")))
+
+        def run() -> StreamingQuery:
+            query = to_its_end()
+            if wrapped is not None:
+                wrapped.close()
+            times_ms.append([float(progress.durationMs["addBatch"]) for progress in query.recentProgress][_WARMING:])
+            return query
+
+        return run
+
+    return variant

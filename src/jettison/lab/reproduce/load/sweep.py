@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jettison.costs.sketch import FloatArray
-from jettison.lab.reproduce.claims import Claim
-from jettison.lab.reproduce.load.plots import Line, wait_and_drop_plot
-from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
+from jettison.lab.reproduce.claims import Figure as Number
+from jettison.lab.reproduce.claims import judge
+from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
+from jettison.lab.reproduce.workers import for_each_compiled
 from jettison.lab.sim.load.algorithms import Algorithm
 from jettison.lab.sim.load.workload import Stream, StreamSettings, orders
 
-Result = TypeVar("Result")
-Where = Callable[[float], bool]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Plot
+
+_WAITS = "mean wait, ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,6 @@ class Runs:
     associations: int
     orders: int
     seed: int
-
-    @property
-    def config(self) -> dict[str, int]:
-        return {"associations": self.associations, "orders": self.orders, "seed": self.seed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,6 @@ class Measured:
 
     @property
     def drop_share(self) -> float:
-        """Share of rows dropped, mean of all runs."""
         return float(self.drops.mean())
 
 
@@ -80,20 +77,19 @@ class Sweep:
     runs: Runs
 
     def at(self, x: float, algorithm: str) -> Measured:
-        """One algorithm at one value."""
         return next(one for one in self.measured if (one.x, one.algorithm) == (x, algorithm))
 
-    def of(self, algorithm: str, where: Where = lambda _: True) -> list[Measured]:
-        """One algorithm at all values, or those that fit."""
-        return [one for one in self.measured if one.algorithm == algorithm and where(one.x)]
+    def of(self, algorithm: str, low: float = -math.inf, high: float = math.inf) -> list[Measured]:
+        """One algorithm at all values, or those from `low` to `high`."""
+        return [one for one in self.measured if one.algorithm == algorithm and low <= one.x <= high]
 
-    def over_bounds(self, algorithm: str, where: Where = lambda _: True) -> list[float]:
-        """Mean waiting times over the bound of one algorithm, at all values or those that fit."""
-        return [one.over_bound for one in self.of(algorithm, where)]
+    def over_bounds(self, algorithm: str, low: float = -math.inf, high: float = math.inf) -> list[float]:
+        """Mean waiting times over the bound of one algorithm, at the same values."""
+        return [one.over_bound for one in self.of(algorithm, low, high)]
 
-    def drop_ratios(self, algorithm: str, other: str, where: Where = lambda _: True) -> list[float]:
+    def drop_ratios(self, algorithm: str, other: str, low: float = -math.inf) -> list[float]:
         """Share that one algorithm drops over that of another, value by value."""
-        return [one.drop_share / self.at(one.x, other).drop_share for one in self.of(algorithm, where)]
+        return [one.drop_share / self.at(one.x, other).drop_share for one in self.of(algorithm, low)]
 
     def table(self, label: str) -> str:
         """Waiting time and drops by value and algorithm."""
@@ -106,34 +102,10 @@ class Sweep:
         ]  # fmt: skip
         return table([*header, "utility lost"] if has_utility else header, rows)
 
-    def lines(self) -> Iterator[Line]:
-        """What a plot shows of each algorithm: the mean of all runs, and the span between best and worst."""
-        for name in dict.fromkeys(one.algorithm for one in self.measured):
-            of = self.of(name)
-            waits = [[float(f(one.waits_ms)) for one in of] for f in (np.mean, np.min, np.max)]
-            yield Line(name, [one.x for one in of], waits[0], [one.drop_share for one in of], (waits[1], waits[2]))
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """A claim about a figure: its sentence, and how its number comes from what was measured."""
-
-    id: str
-    claim: str
-    paper: str
-    number: Callable[[Any], float]
-    at_most: float | None = None
-    at_least: float | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-
-    def __call__(self, measured: object, config: Mapping[str, Any]) -> Claim:
-        number = float(self.number(measured))
-        return Claim(self.id, self.claim, self.paper, number, self.at_most, self.at_least, {**config, **self.config})
-
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One parameter varied over the paper's streams. Call it with how to run it.
+    """One parameter varied over the paper's streams. Call it with how to run it; `claims` are judged by a number each.
 
     At full size each value is measured on 100 associations of so many `orders`, quickly on `quick` associations of one.
     """
@@ -141,7 +113,7 @@ class Figure:
     title: str
     label: str
     points: Sequence[Point]
-    judges: Sequence[Judge]
+    claims: Mapping[str, Callable[[Sweep], Number]]
     logarithmic: bool = False
     orders: int = 50
     quick: int = 100
@@ -152,13 +124,34 @@ class Figure:
         return self.judged(Sweep([one for point in self.points for one in measured(point, runs)], runs))
 
     def judged(self, sweep: Sweep) -> Judged:
-        """The section and the claims."""
-        plot = None
-        if len(self.points) > 1:
-            bounds = [(point.x, point.bound_ms) for point in self.points]
-            plot = wait_and_drop_plot(sweep.lines(), bounds, self.label, logarithmic=self.logarithmic)
-        section = Section(self.title, sweep.table(self.label) + self.note(sweep), plot)
-        return [section], [judge(sweep, sweep.runs.config) for judge in self.judges]
+        lines = {
+            name: {one.x: (_with_span(one.waits_ms), one.drop_share) for one in sweep.of(name)}
+            for name in self.points[0].algorithms
+        }
+        bounds = {point.x: point.bound_ms for point in self.points}
+        several = len(self.points) > 1
+        drawn = wait_and_drop_plot(lines, bounds, self.label, log_x=self.logarithmic) if several else None
+        section = Section(self.title, sweep.table(self.label) + self.note(sweep), drawn)
+        return [section], judge("load", {name: of(sweep) for name, of in self.claims.items()}, asdict(sweep.runs))
+
+
+def wait_and_drop_plot(
+    lines: Mapping[str, Mapping[float, tuple[Any, float]]],
+    bounds_ms: Mapping[float, float],
+    x: str,
+    *,
+    log_x: bool = False,
+    phases: Mapping[float, str] | None = None,
+) -> Plot:
+    """Waiting time and drops of each algorithm side by side, as in the paper's figures."""
+    waits, drops = ({name: {at: one[k] for at, one in line.items()} for name, line in lines.items()} for k in (0, 1))
+    panels: dict[str, dict[str, Any]] = {_WAITS: {**waits, "bound": bounds_ms}, "share of rows dropped": drops}
+    return plot(panels, x, logarithmic=[_WAITS, *([x] if log_x else [])], marks=phases)
+
+
+def _with_span(waits_ms: FloatArray) -> tuple[float, float, float]:
+    """The mean of all runs, and the best and the worst."""
+    return float(waits_ms.mean()), float(waits_ms.min()), float(waits_ms.max())
 
 
 def measured(point: Point, runs: Runs) -> Iterator[Measured]:
@@ -176,13 +169,6 @@ def measured(point: Point, runs: Runs) -> Iterator[Measured]:
         made = orders(point.stream, association, several, runs.seed)
         return [tuple(of_stream(stream, hash_seed)) for hash_seed, stream in made]
 
-    by_run = [figures for several in side_by_side(of_association, range(runs.associations)) for figures in several]
+    by_run = [figures for several in for_each_compiled(range(runs.associations), of_association) for figures in several]
     for name, figures in zip(point.algorithms, zip(*by_run, strict=True), strict=True):
         yield Measured(point.x, name, point.bound_ms, *np.array(figures).T)
-
-
-def side_by_side(function: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
-    """Results in the order of the numbers, computed on all cores that there are: compiled loops let other threads run."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(max_workers=cores) as threads:
-        return list(threads.map(function, numbers))

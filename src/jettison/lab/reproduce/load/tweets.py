@@ -50,10 +50,8 @@ def _combined(tweet: IntArray, entity: IntArray, cost: FloatArray) -> tuple[IntA
     """Key and cost of each tweet; its key is the set of its entities, as a sum of mixed numbers."""
     mixed = (entity.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
-    running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
     starts = np.flatnonzero(np.concatenate([[True], tweet[1:] != tweet[:-1]]))
-    ends = np.concatenate([starts[1:], [len(tweet)]])
-    _, keys = np.unique(running[ends] - running[starts], return_inverse=True)
+    _, keys = np.unique(np.add.reduceat(mixed, starts), return_inverse=True)
     return keys.astype(np.int64), np.bincount(tweet, weights=cost).astype(np.float64)
 
 

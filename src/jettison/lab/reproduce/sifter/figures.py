@@ -136,7 +136,7 @@ def _of_partitionings(known: Known) -> dict[str, Figure]:
     queries_g, queries_l = (at[f"{SKEWED_QUERIES}, {kind}"] for kind in "GL")
     data_g, data_l = (at[f"{SKEWED_DATA}, {kind}"] for kind in "GL")
     both_g = at[f"{BOTH}, G"]
-    worst = max(known, key=lambda setting: known[setting].behind)
+    worst = max(known, key=lambda setting: known[setting].behind_best())
     ends = data_l[1.0].gain(), data_l[10.0].gain()
     return {
         "fig4-beats-random": min(one.loss_cut() for one in everything),
@@ -154,7 +154,7 @@ def _of_partitionings(known: Known) -> dict[str, Figure]:
         "fig4-proportional": max(one.gain() for one in proportional),
         "fig4-proportional-loss": max(one.loss_cut() for one in proportional),
         "choice-any-setting": (
-            known[worst].behind,
+            known[worst].behind_best(),
             {"worst_setting": asdict(worst), "best_there": known[worst].best_single},
         ),
         "choice-each-combination": max(

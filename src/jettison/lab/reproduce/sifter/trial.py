@@ -9,18 +9,17 @@ filter would have given is counted too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from jettison.lab.reproduce import workers
 from jettison.lab.reproduce.report import RunSettings
-from jettison.lab.reproduce.sifter.adaptive_sifter import with_counts
 from jettison.lab.reproduce.sifter.workload import Generated, Workload
 from jettison.policies.regions.build import PARTITIONINGS, Built, Sample
 from jettison.policies.regions.choose import Candidate, best, candidates
+from jettison.policies.regions.consolidate import consolidate
 from jettison.policies.regions.queries import completeness
 from jettison.source.region_filter import RegionFilter
 
@@ -39,6 +38,13 @@ def seeds_of(settings: RunSettings) -> tuple[int, ...]:
     """Quick means fewer seeds, and every claim is still checked."""
     first = settings.seed * 1000
     return tuple(range(first, first + (_QUICK_SEEDS if settings.quick else _SEEDS)))
+
+
+def with_counts(built: Built, counts: ArrayLike) -> Built:
+    """The same regions with the rows that sources have counted in them and outside, in place of the sample's."""
+    rows = np.asarray(counts, dtype=np.float64)
+    frequency = rows[: built.partition.regions] / max(rows.sum(), 1.0)
+    return replace(built, statistics=consolidate(built.queries, built.partition, frequency))
 
 
 class Trial:
@@ -107,7 +113,6 @@ class Outcome:
     empty_share: float
 
     def mean(self, method: str) -> float:
-        """Mean QoS over the seeds."""
         return float(self.qos[:, METHODS.index(method)].mean())
 
     def gain(self, method: str = CHOSEN) -> float:
@@ -129,14 +134,9 @@ class Outcome:
         """The partitioning of highest mean QoS."""
         return max(PARTITIONINGS, key=self.mean)
 
-    def behind_best(self, method: str) -> float:
+    def behind_best(self, method: str = CHOSEN) -> float:
         """How far a method is behind the best single partitioning; negative where it is ahead."""
         return self.mean(self.best_single) - self.mean(method)
-
-    @property
-    def behind(self) -> float:
-        """How far the chosen partitioning is behind the best single one."""
-        return self.behind_best(CHOSEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Setting:
 
 
 def measure(
-    settings: Iterable[Setting], seeds: tuple[int, ...], rows: int, *, processes: int | None = None
+    settings: Iterable[Setting], seeds: tuple[int, ...], rows: int, *, processes: int = workers.CORES
 ) -> dict[Setting, Outcome]:
     """Outcome of every setting with every seed, on so many rows; the same in one process or in several."""
     by_workload: dict[Workload, list[Setting]] = {}
@@ -158,11 +158,8 @@ def measure(
         by_workload.setdefault(setting.workload, []).append(setting)
     jobs = [(workload, tuple(wanted), seeds, rows) for workload, wanted in by_workload.items()]
     jobs.sort(key=lambda job: -len(job[1]))  # long jobs first, so that no process ends up alone with one
-    if processes == 1:
-        found = [_measure_workload(*job) for job in jobs]
-    else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(_measure_workload, *zip(*jobs, strict=True)))
+    with workers.processes(processes) as pool:
+        found = list(pool.map(_measure_workload, *zip(*jobs, strict=True)))
     return {setting: outcome for outcomes in found for setting, outcome in outcomes.items()}
 
 

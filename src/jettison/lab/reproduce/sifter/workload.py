@@ -15,31 +15,18 @@ Spread = Literal["uniform", "skewed"]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Table I of the paper, with what it leaves open made explicit.
+    """Table I of the paper, with what it leaves open made explicit."""
 
-    Parameters
-    ----------
-    data, query
-        Distribution within a hot spot: uniform, or a normal.
-    global_skew
-        G: hot spots have sides of 1/G * [0.5, 1] of the space.
-    local_skew
-        L: normals have standard deviations of 1/(L G) * [0.5, 1]; they end at the edge of the space.
-    aligned
-        Whether the normals of data and queries have the same means and deviations (proportional densities).
-    slopes
-        Range of the QoS slopes. The paper's [1, 2] makes a QoS negative; 1 is the steepest that does not.
-    sides
-        Range of the side lengths of a query.
-    """
-
-    data: Spread = "skewed"
+    data: Spread = "skewed"  # within a hot spot: uniform, or a normal
     query: Spread = "uniform"
-    global_skew: float = 4.0
+    global_skew: float = 4.0  # G: hot spots have sides of 1/G * [0.5, 1] of the space
+    # L: normals have standard deviations of 1/(L G) * [0.5, 1]; they end at the edge of the space.
     local_skew: float = 4.0
+    # Whether the normals of data and queries have the same means and deviations (proportional densities).
     aligned: bool = False
+    # Range of the QoS slopes. The paper's [1, 2] makes a QoS negative; 1 is the steepest that does not.
     slopes: tuple[float, float] = (1.0, 1.0)
-    sides: tuple[float, float] = (0.005, 0.01)
+    sides: tuple[float, float] = (0.005, 0.01)  # range of the side lengths of a query
     dimensions: int = 2
     hot_spots: int = 5
     queries: int = 1000

@@ -43,18 +43,10 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What came out of a case.
+    """What came out of a case: answers of both sides by window start, group and values, and the rows at the guard.
 
-    Parameters
-    ----------
-    plain, shed
-        Answers of both sides, by window start, group and values.
-    marked
-        The mark of every window that the ledger has one for, by the window's number.
-    changed
-        Windows whose mark differed between two plans; there must be none.
-    rows_seen, rows_kept
-        At the guard.
+    `marked` has the mark of every window that the ledger has one for, by the window's number; `changed` counts windows whose
+    mark differed between two plans: there must be none.
     """
 
     plain: list[tuple[Any, ...]] = field(default_factory=list)

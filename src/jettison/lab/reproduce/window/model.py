@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scipy.interpolate import make_interp_spline
+
 from jettison.policies.window.window_choice import highest_share
 
 Load = Callable[[float], float]
@@ -17,16 +19,9 @@ Load = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One aggregate between two subnetworks.
+    """One aggregate between two subnetworks, over windows in tuples, one a unit of time; `gap` is the batch size B.
 
-    Parameters
-    ----------
-    before, aggregate, after
-        CPU per tuple that reaches each part; `after` per answer.
-    size, slide
-        The window, in tuples: one tuple per unit of time.
-    gap
-        Batch size B.
+    Costs are CPU per tuple that reaches each part; `after` per answer.
     """
 
     before: float
@@ -80,14 +75,7 @@ def required_windows(query: Query, excess: float) -> float:
 
 def straight_line(points: dict[float, float]) -> Load:
     """Load between measured points, linear from one to the next and beyond the last."""
-    shares = sorted(points)
-
-    def load(drop_share: float) -> float:
-        upper = next((share for share in shares[1:] if drop_share <= share), shares[-1])
-        lower = shares[shares.index(upper) - 1]
-        weight = (drop_share - lower) / (upper - lower)
-        return points[lower] + weight * (points[upper] - points[lower])
-
-    if len(shares) < 2 or not all(map(math.isfinite, points.values())):
+    if len(points) < 2 or not all(map(math.isfinite, points.values())):
         raise ValueError("a line needs two measured points or more")
-    return load
+    line = make_interp_spline(sorted(points), [points[share] for share in sorted(points)], k=1)
+    return lambda drop_share: float(line(drop_share))

@@ -17,12 +17,7 @@ from jettison.errors import refuse
 class WinDrop:
     """Window size, slide and batch size of a drop operator, or of an aggregate that it stands before.
 
-    Parameters
-    ----------
-    size, slide
-        In units of time.
-    batch
-        Most consecutive windows that may be missing.
+    The batch size is the most consecutive windows that may be missing.
     """
 
     size: int

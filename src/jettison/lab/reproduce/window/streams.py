@@ -128,15 +128,11 @@ def appended(build: Callable[[jt.Shedder | None], DataFrame], policy: FixedDrop 
     """A query in append mode over all there is; `policy` None leaves Jettison out altogether."""
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
-        shedder = None if policy is None else _shedder(folder, policy)
+        shedder = None if policy is None else jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy)
         writer = build(shedder).writeStream.format("noop").outputMode("append").trigger(availableNow=True)
         return to_end(writer if shedder else writer.option("checkpointLocation", str(folder)), shedder)
 
     return variant
-
-
-def _shedder(folder: Path, policy: FixedDrop) -> jt.Shedder:
-    return jt.Shedder(latency="1 hour", checkpoint=folder, policy=policy)
 
 
 def guarded(shedder: jt.Shedder | None, rows: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,15 +19,7 @@ LAS, OURS, STRAW_MAN, FULL_KNOWLEDGE, BASE_LINE = "LAS", "ours", "Straw-Man", "F
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to each row of a stream.
-
-    Parameters
-    ----------
-    kept
-        Whether the row reached the operator.
-    waits_ms
-        How long it waited in the operator's queue; 0 for dropped rows.
-    """
+    """Whether each row of a stream reached the operator, and how long it waited in its queue; 0 for dropped rows."""
 
     kept: NDArray[np.bool_]
     waits_ms: FloatArray
@@ -39,7 +31,6 @@ class Outcome:
 
     @property
     def drop_share(self) -> float:
-        """Share of the rows that were dropped."""
         return 1.0 - float(self.kept.mean())
 
 
@@ -59,44 +50,20 @@ def sketch_shape(epsilon: float, delta: float) -> tuple[int, int]:
 
 
 class Paper(NamedTuple):
-    """LAS as corrected, Straw-Man and Full Knowledge; every literal form is one switch.
+    """LAS as corrected, Straw-Man and Full Knowledge; every literal form is one switch."""
 
-    Parameters
-    ----------
-    bound_ms
-        The bound on the mean waiting time, tau.
-    costs
-        `SKETCH` for LAS; `CONSTANT`, one cost for all rows, for Straw-Man; `EXACT` for Full Knowledge.
-    mean_cost_ms
-        The constant; the stream's mean unless given.
-    epsilon, delta
-        Size of the sketch.
-    margin
-        By how much costs are raised; `None` for `epsilon`, as in the paper.
-    look_every, tolerance
-        Rows between two looks at the learned costs (`N`), and the largest relative change that counts as settled (`mu`).
-    as_listed
-        The check of the listing, which deadlocks.
-    sync
-        `IN_TURN`, `IMMEDIATE` or `LITERAL`.
-    clamp_to_now
-        False for an estimate of the clock that falls behind while the operator idles.
-    warm_up
-        False for the paper's NOP start, in which the first rows are all kept.
-    """
-
-    bound_ms: float = 6.4
-    costs: int = kernels.SKETCH
-    mean_cost_ms: float | None = None
-    epsilon: float = 0.05
+    bound_ms: float = 6.4  # on the mean waiting time, tau
+    costs: int = kernels.SKETCH  # for LAS; CONSTANT, one cost for all rows, for Straw-Man; EXACT for Full Knowledge
+    mean_cost_ms: float | None = None  # the constant; the stream's mean unless given
+    epsilon: float = 0.05  # with delta, the size of the sketch
     delta: float = 0.1
-    margin: float | None = None
-    look_every: int = 1024
-    tolerance: float = 0.05
-    as_listed: bool = False
-    sync: int = kernels.IN_TURN
-    clamp_to_now: bool = True
-    warm_up: bool = True
+    margin: float | None = None  # by how much costs are raised; None for epsilon, as in the paper
+    look_every: int = 1024  # rows between two looks at the learned costs, N
+    tolerance: float = 0.05  # largest relative change that counts as settled, mu
+    as_listed: bool = False  # the check of the listing, which deadlocks
+    sync: int = kernels.IN_TURN  # or IMMEDIATE, or LITERAL
+    clamp_to_now: bool = True  # False for an estimate of the clock that falls behind while the operator idles
+    warm_up: bool = True  # False for the paper's NOP start, in which the first rows are all kept
 
     def __call__(self, stream: Stream, seed: int) -> Outcome:
         # Only LAS looks at cells; the others get one row of them.
@@ -115,52 +82,25 @@ class Paper(NamedTuple):
 
 
 class Ours(NamedTuple):
-    """Shedding by imposed load, with one set of values for every workload of the reproduction.
+    """Shedding by imposed load, with one set of values for every workload of the reproduction."""
 
-    Parameters
-    ----------
-    bound_ms
-        The bound on the mean waiting time.
-    rows, columns
-        Shape of the sketch: 64 KiB for both matrices in double precision.
-    costs_every
-        Rows executed between two hand-overs of the sketch.
-    sync_every
-        Rows executed between two reports of the operator's clock and real waiting times.
-    forget
-        Share of the weight of old rows that each hand-over takes away.
-    memory_rows
-        Rows over which the margin is learned.
-    exact
-        Whether the costs are given, for comparison.
-    utility
-        Gives the utility of each row of a stream; a row's cost is then divided by it, relative to the mean.
-    aim
-        Share of the bound that the queue is steered to.
-    slope
-        How far the price falls when the queue is longer than its aim by one bound, as a share of the largest cost.
-    patience
-        The same for each row that finds it so, and lasting. Much smaller than `slope`.
-    opening_rows
-        Rows that must have finished before the price refuses any.
-    short_wait
-        Share of the bound under which a wait is fine even while the mean is above the bound: such a row brings the mean
-        down, and refusing it would only stop the operator.
-    """
-
-    bound_ms: float = 6.4
-    rows: int = 2
+    bound_ms: float = 6.4  # on the mean waiting time
+    rows: int = 2  # with the columns, the shape of the sketch: 64 KiB for both matrices in double precision
     columns: int = 2048
-    costs_every: int = 1024
-    sync_every: int = 8
-    forget: float = 0.2
-    memory_rows: float = 100.0
-    exact: bool = False
+    costs_every: int = 1024  # rows executed between two hand-overs of the sketch
+    sync_every: int = 8  # rows executed between two reports of the operator's clock and real waiting times
+    forget: float = 0.2  # share of the weight of old rows that each hand-over takes away
+    memory_rows: float = 100.0  # over which the margin is learned
+    exact: bool = False  # whether the costs are given, for comparison
+    # Of each row of a stream; a row's cost is then divided by it, relative to the mean.
     utility: Callable[[Stream, int], FloatArray] | None = None
-    aim: float = 0.95
+    aim: float = 0.95  # share of the bound that the queue is steered to
+    # How far the price falls when the queue is longer than its aim by one bound, as a share of the largest cost.
     slope: float = 0.25
-    patience: float = 0.0025
-    opening_rows: int = 100
+    patience: float = 0.0025  # the same for each row that finds it so, and lasting: much smaller
+    opening_rows: int = 100  # that must have finished before the price refuses any
+    # Share of the bound under which a wait is fine even while the mean is above the bound: such a row brings the mean
+    # down, and refusing it would only stop the operator.
     short_wait: float = 0.5
 
     def __call__(self, stream: Stream, seed: int) -> Outcome:
@@ -181,8 +121,13 @@ class BaseLine:
     share: float
 
     def __call__(self, stream: Stream, seed: int) -> Outcome:
-        keep = np.random.default_rng([seed, 1]).random(len(stream.keys)) >= self.share
-        return Outcome(*kernels.random_kernel(stream.costs_ms, stream.arrivals_ms, keep))
+        kept = np.random.default_rng([seed, 1]).random(len(stream.keys)) >= self.share
+        rest = replace(
+            stream, keys=stream.keys[kept], costs_ms=stream.costs_ms[kept], arrivals_ms=stream.arrivals_ms[kept]
+        )
+        waits_ms = np.zeros(len(kept))
+        waits_ms[kept] = Paper(math.inf, kernels.EXACT)(rest, seed).waits_ms  # nothing is above such a bound
+        return Outcome(kept, waits_ms)
 
 
 def compared(bound_ms: float, mean_cost_ms: float | None = None) -> dict[str, Algorithm]:

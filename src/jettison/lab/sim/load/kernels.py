@@ -292,16 +292,3 @@ def imposed_kernel(
         clock += cost
         accepted += 1
     return kept, waits
-
-
-@compiled
-def random_kernel(
-    costs: FloatArray, arrivals: FloatArray, keep: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Base Line: which rows are kept was drawn beforehand."""
-    waits, op_clock = np.zeros(len(costs)), 0.0
-    for row in range(len(costs)):
-        if keep[row]:
-            waits[row] = max(0.0, op_clock - arrivals[row])
-            op_clock = max(op_clock, arrivals[row]) + costs[row]
-    return keep, waits

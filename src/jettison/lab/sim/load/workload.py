@@ -16,20 +16,9 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Rows in the order of their arrival. Times are in milliseconds, as in the paper.
+    """Rows in the order of their arrival, with keys in `range(distinct)`. Times are in milliseconds, as in the paper.
 
-    Parameters
-    ----------
-    keys
-        Key of each row, in `range(distinct)`.
-    costs_ms
-        What the row costs the operator.
-    arrivals_ms
-        When it arrives; never falling.
-    distinct
-        Number of keys.
-    past_keys, past_costs_ms
-        Rows of the same kind, executed before the stream starts, for those who warm up.
+    Past rows are of the same kind, executed before the stream starts, for those who warm up.
     """
 
     keys: IntArray
@@ -48,16 +37,9 @@ class Stream:
 class StreamSettings:
     """The paper's defaults.
 
-    Parameters
-    ----------
-    rows, distinct
-        Rows of a stream, distinct keys.
-    skew
-        Exponent of the Zipf distribution of keys; 0 is uniform.
-    cost_levels, smallest_cost_ms, largest_cost_ms
-        Distinct costs, at constant distance; each belongs to equally many keys, chosen at random.
-    under_provisioning
-        Share by which the operator is too slow: rows arrive at `1 / ((1 - share) * mean cost)`.
+    Keys follow a Zipf distribution, uniform at skew 0. Costs lie at constant distance; each belongs to equally many keys,
+    chosen at random. The operator is too slow by the share `under_provisioning`: rows arrive at
+    `1 / ((1 - share) * mean cost)`.
     """
 
     rows: int = 32_768
@@ -120,16 +102,8 @@ def _frequencies(settings: StreamSettings) -> FloatArray:
 class Phase:
     """A stretch of a stream in which load, frequencies and costs do not change.
 
-    Parameters
-    ----------
-    name
-        For the report.
-    under_provisioning
-        Relative to the mean cost of the first phase.
-    swapped
-        Whether the most frequent key has changed places with one of the costliest.
-    cost_factor
-        By what all costs are multiplied.
+    `under_provisioning` is relative to the mean cost of the first phase. Where `swapped`, the most frequent key has changed
+    places with one of the costliest.
     """
 
     name: str

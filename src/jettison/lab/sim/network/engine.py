@@ -19,76 +19,65 @@ from jettison.core.plan import DropPlan
 from jettison.errors import refuse
 from jettison.lab.sim.network.rows import Rows, passed_by, require_simulable, thinned
 from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.drop_model import DropModel, Vector
 from jettison.policies.network.graph import Arc, QueryGraph, arc_into
+from jettison.policies.network.plans import drop_plan
+
+Plans = Callable[[Mapping[str, float]], DropPlan]
+"""What to drop from now on, from the rates of the last period."""
+_SLOT = 100.0
+_PERIOD = 2  # slots between two looks at the load
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """The processor and its clock.
+class Planner(Protocol):
+    """A road map or a frontier: the surviving shares for a load."""
 
-    Parameters
-    ----------
-    capacity
-        Work per unit of time.
-    slot
-        Length of a slot.
-    monitor_every
-        Slots between two looks of the monitor at the load.
-    train
-        Rows that a box may process in one turn.
-    """
+    @property
+    def model(self) -> DropModel: ...
 
-    capacity: float
-    slot: float = 100.0
-    monitor_every: int = 2
-    train: int = 500
-
-
-class Monitor(Protocol):
-    """Decides what to drop; wakes periodically."""
-
-    def plan(self, rates: Mapping[str, float]) -> DropPlan:
-        """The plan from now on, from the rates of the last period."""
+    def at(self, load: float) -> Vector:
+        """Surviving shares that need at most `load`."""
         ...
+
+
+def monitor(planner: Planner, available: float, coefficients: Mapping[str, float]) -> Plans:
+    """Compares the load of the moment with the work `available` in a unit of time, and asks a planner for a plan that fits.
+
+    The planner was made at the inputs' relative rates, the coefficients are those of each input.
+    """
+    model = planner.model
+
+    def plan(rates: Mapping[str, float]) -> DropPlan:
+        load = sum(coefficients[name] * rate for name, rate in rates.items())
+        if load <= available or load <= 0:
+            return drop_plan(model, np.ones(model.units), cause="within capacity")
+        # The table was made at the model's rates; only the ratio of load to capacity matters.
+        survival = planner.at(model.full_load * available / load)
+        return drop_plan(model, survival, cause=f"load {load:.3g} against {available:.3g}")
+
+    return plan
 
 
 @dataclass(slots=True)
 class Trace:
-    """What came out.
-
-    Parameters
-    ----------
-    delivered
-        By output, the rows delivered and the time at which each was.
-    plans
-        The plans with the times from which they held.
-    queued
-        Rows waiting at the end of each slot.
-    busy
-        Share of the processor used in each slot.
+    """What came out: by output, the rows delivered and when each was; at the end of each slot, the rows that waited and the
+    share of the processor that was used.
     """
 
     delivered: dict[str, tuple[Rows, NDArray[np.float64]]] = field(default_factory=dict)
-    plans: list[tuple[float, DropPlan]] = field(default_factory=list)
     queued: list[int] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
 
 
 class Engine:
-    """One run of a network over given arrivals.
+    """One run of a network of filters, unions, and maps that keep values, over given arrivals.
 
-    Parameters
-    ----------
-    graph
-        Filters, unions, and maps that keep values.
-    settings
-        The processor.
+    `capacity` is the processor's work in a unit of time; a box may process `train` rows in one turn.
     """
 
-    def __init__(self, graph: QueryGraph, settings: EngineSettings) -> None:
+    def __init__(self, graph: QueryGraph, capacity: float, train: int = 500) -> None:
         require_simulable(graph)
-        self._graph = graph
-        self._settings = settings
+        self._graph, self._capacity, self._train = graph, capacity, train
         self._queues: dict[Arc, deque[Rows]] = {
             arc_into(box, port): deque() for box in graph.boxes.values() for port in range(len(box.sources))
         }
@@ -100,38 +89,31 @@ class Engine:
         self._plan = DropPlan(0)
         self._out: dict[str, list[tuple[Rows, float]]] = {name: [] for name in graph.outputs}
 
-    def run(self, arrivals: Mapping[str, Rows], until: float, monitor: Monitor | None = None) -> Trace:
+    def run(self, arrivals: Mapping[str, Rows], until: float, plans: Plans | None = None) -> Trace:
         """Process all arrivals up to `until`, then what is still queued.
 
-        Without a monitor nothing is dropped. The monitor's first look is at the end of the first period.
+        Without plans nothing is dropped. The first one is made at the end of the first period.
         """
-        trace, settings = Trace(), self._settings
-        slots = int(np.ceil(until / settings.slot))
-        edges = np.arange(1, slots + 1) * settings.slot
+        trace, work = Trace(), self._capacity * _SLOT
+        slots = int(np.ceil(until / _SLOT))
+        edges = np.arange(1, slots + 1) * _SLOT
         bounds = {name: [0, *np.searchsorted(rows.arrivals, edges).tolist()] for name, rows in arrivals.items()}
         for slot in range(slots):
             now = float(edges[slot])
             for name, rows in arrivals.items():
-                self._arrive(name, rows.where(slice(bounds[name][slot], bounds[name][slot + 1])), now)
-            if monitor is not None and (slot + 1) % settings.monitor_every == 0:
-                period = settings.slot * settings.monitor_every
-                first = slot + 1 - settings.monitor_every
-                rates = {name: (edge[slot + 1] - edge[first]) / period for name, edge in bounds.items()}
-                self._plan = monitor.plan(rates)
-                trace.plans.append((now, self._plan))
-            used = self._serve(settings.capacity * settings.slot, now + settings.slot)
-            trace.busy.append(used / (settings.capacity * settings.slot))
+                arrived = rows.where(slice(bounds[name][slot], bounds[name][slot + 1]))
+                self._emit(name, thinned(self._plan.points.get(name), name, arrived), now)
+            if plans is not None and (slot + 1) % _PERIOD == 0:
+                first, period = slot + 1 - _PERIOD, _SLOT * _PERIOD
+                self._plan = plans({name: (edge[slot + 1] - edge[first]) / period for name, edge in bounds.items()})
+            trace.busy.append(self._serve(work, now + _SLOT) / work)
             trace.queued.append(sum(len(rows) for queue in self._queues.values() for rows in queue))
         now = float(edges[-1]) if slots else 0.0
         while any(self._queues.values()):
-            now += settings.slot
-            self._serve(settings.capacity * settings.slot, now)
+            now += _SLOT
+            self._serve(work, now)
         trace.delivered = {name: _timed(parts) for name, parts in self._out.items()}
         return trace
-
-    def _arrive(self, name: str, rows: Rows, now: float) -> None:
-        if len(rows):
-            self._emit(name, thinned(self._plan.points.get(name), name, rows), now)
 
     def _emit(self, stream: str, rows: Rows, now: float) -> None:
         if not len(rows):
@@ -152,7 +134,7 @@ class Engine:
             name = self._turns[0]
             self._turns.rotate(-1)
             box = self._graph.boxes[name]
-            most = self._settings.train if box.cost <= 0 else min(self._settings.train, int(np.ceil(left / box.cost)))
+            most = self._train if box.cost <= 0 else min(self._train, int(np.ceil(left / box.cost)))
             taken = self._take(name, most)
             if not len(taken):
                 idle += 1
@@ -184,15 +166,8 @@ def offered(
 ) -> dict[str, Rows]:
     """What each output gets of all arrivals under one plan, whatever the time it takes; by default with nothing shed.
 
-    Parameters
-    ----------
-    graph, arrivals
-        The network, and the rows of each input.
-    plan
-        Drops at the network's own locations only: elsewhere some box could answer wrongly.
-    functions
-        For joins, aggregates and maps that change values: what the box makes of the rows on its arcs, such as those in
-        `jettison.lab.sim.network.operators`.
+    The plan drops at the network's own locations only: elsewhere some box could answer wrongly. `functions` say what
+    joins, aggregates and maps that change values make of the rows on their arcs.
     """
     functions = {} if functions is None else functions
     require_simulable(graph, functions)

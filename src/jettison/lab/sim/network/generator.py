@@ -12,6 +12,10 @@ from jettison.policies.network.qos import QoS, ValueUtility
 VALUES = (0.0, 100.0)
 """Range of the integers in every stream, evenly spread."""
 _UTILITIES = np.arange(1, 101) / 100
+# The paper leaves open what boxes cost for each row that enters, and which constants c filters `value > c` compare with.
+_FILTER_COST, _UNION_COST = 1.0, 0.5
+_CONSTANTS = (0, 50)
+_BORDER = 50  # the last value of the first interval of the value graphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,45 +24,19 @@ class Shape:
 
     The defaults are the paper's: 5 queries of 34 filters and 13 unions. A query of u unions is a tree with u + 1
     inputs, so these have the paper's 18 inputs without being told. Every query gets as many boxes of each kind as the
-    others, give or take one. The paper leaves open what boxes cost and which constants filters compare with; those here
-    are ours.
-
-    Parameters
-    ----------
-    queries, filters, unions
-        How many of each.
-    filter_cost, union_cost
-        Work per row that enters.
-    constants
-        Lowest and highest constant c of the filters `value > c`.
-    border
-        Last value of the first interval of the value graphs.
+    others, give or take one.
     """
 
     queries: int = 5
     filters: int = 34
     unions: int = 13
-    filter_cost: float = 1.0
-    union_cost: float = 0.5
-    constants: tuple[int, int] = (0, 50)
-    border: int = 50
 
 
-def random_network(
-    seed: int, *, skew: float = 0.0, rate: float = 1.0, splits: int = 0, shape: Shape | None = None
-) -> QueryGraph:
+def random_network(seed: int, *, skew: float = 0.0, splits: int = 0, shape: Shape | None = None) -> QueryGraph:
     """Queries that are trees of unions, with filters spread over their arcs.
 
-    Parameters
-    ----------
-    seed
-        The same seed gives the same network and, for the same skew, the same utilities.
-    skew
-        Zipf parameter of the first interval's utility; see `zipf_utility`.
-    rate
-        Rows per unit of time of every input.
-    splits
-        How many inputs are replaced by a stream of an earlier query, which is thereby shared; 0 for no sharing.
+    The same seed gives the same network and, for the same skew (see `zipf_utility`), the same utilities. So many inputs as
+    `splits` says are replaced by a stream of an earlier query, which is thereby shared.
     """
     shape = Shape() if shape is None else shape
     random = np.random.default_rng([seed, 1])
@@ -69,32 +47,29 @@ def random_network(
         shared = _evenly(splits, shape.queries - 1, random)[query - 1] if query and splits else 0
         earlier = [box.name for box in boxes] + [input.name for input in inputs]
         streams = [
-            earlier[int(random.integers(len(earlier)))] if n < shared else _input(inputs, rate)
-            for n in range(count + 1)
+            earlier[int(random.integers(len(earlier)))] if n < shared else _input(inputs) for n in range(count + 1)
         ]
         while len(streams) > 1:
             first, second = sorted(random.choice(len(streams), 2, replace=False), reverse=True)
             pair = (streams.pop(first), streams.pop(second))
-            boxes.append(Box(f"union{len(boxes)}", pair, "union", cost=shape.union_cost))
+            boxes.append(Box(f"union{len(boxes)}", pair, "union", cost=_UNION_COST))
             streams.append(boxes[-1].name)
         tops.append(streams[0])
     boxes, tops = _with_filters(boxes, tops, shape, random)
     draws = np.random.default_rng([seed, 2])  # apart, so that the network is the same at every skew
-    outputs = [Output(f"out{n}", top, value_qos(shape.border, zipf_utility(draws, skew))) for n, top in enumerate(tops)]
+    outputs = [Output(f"out{n}", top, value_qos(_BORDER, zipf_utility(draws, skew))) for n, top in enumerate(tops)]
     return QueryGraph(inputs, boxes, outputs, integral_values=True)
 
 
-def shared_network(
-    seed: int, *, skew: float, rate: float = 1.0, queries: int = 20, shared_cost: float = 1.0, own_cost: float = 1.0
-) -> QueryGraph:
-    """Identical queries behind one common box (section 6.4); they differ in their QoS graphs only."""
+def shared_network(seed: int, *, skew: float) -> QueryGraph:
+    """Twenty identical queries behind one common box (section 6.4); they differ in their QoS graphs only."""
     draws = np.random.default_rng([seed, 3])
-    boxes = [_filter("common", "in0", 10, shared_cost)]
+    boxes = [_filter("common", "in0", 10)]
     outputs = []
-    for n in range(queries):
-        boxes += [_filter(f"first{n}", "common", 10, own_cost), _filter(f"second{n}", f"first{n}", 10, own_cost)]
+    for n in range(20):
+        boxes += [_filter(f"first{n}", "common", 10), _filter(f"second{n}", f"first{n}", 10)]
         outputs.append(Output(f"out{n}", f"second{n}", value_qos(75, zipf_utility(draws, skew))))
-    return QueryGraph([Input("in0", rate, ((*VALUES, 1.0),))], boxes, outputs, integral_values=True)
+    return QueryGraph([Input("in0", 1.0, ((*VALUES, 1.0),))], boxes, outputs, integral_values=True)
 
 
 def zipf_utility(random: np.random.Generator, skew: float) -> float:
@@ -113,14 +88,16 @@ def value_qos(border: int, utility: float) -> QoS:
     return QoS(value=ValueUtility([(VALUES[0], border, utility), (border + 1, VALUES[1], 1.0)]))
 
 
-def _input(inputs: list[Input], rate: float) -> str:
-    inputs.append(Input(f"in{len(inputs)}", rate, ((*VALUES, 1.0),)))
+def _input(inputs: list[Input]) -> str:
+    inputs.append(Input(f"in{len(inputs)}", 1.0, ((*VALUES, 1.0),)))
     return inputs[-1].name
 
 
-def _filter(name: str, source: str, constant: int, cost: float) -> Box:
+def _filter(name: str, source: str, constant: int) -> Box:
     passes = ((constant + 1.0, VALUES[1]),)
-    return Box(name, (source,), "filter", cost, selectivity=(VALUES[1] - constant) / (VALUES[1] + 1), passes=passes)
+    return Box(
+        name, (source,), "filter", _FILTER_COST, selectivity=(VALUES[1] - constant) / (VALUES[1] + 1), passes=passes
+    )
 
 
 def _with_filters(
@@ -140,8 +117,8 @@ def _with_filters(
                 below += box.sources
         for _ in range(count):
             arc = arcs[int(random.integers(len(arcs)))]
-            constant = int(random.integers(shape.constants[0], shape.constants[1] + 1))
-            filters.append(_filter(f"filter{len(filters)}", sources[arc], constant, shape.filter_cost))
+            constant = int(random.integers(_CONSTANTS[0], _CONSTANTS[1] + 1))
+            filters.append(_filter(f"filter{len(filters)}", sources[arc], constant))
             sources[arc] = filters[-1].name
     joined = [Box(box.name, (sources[box.name, 0], sources[box.name, 1]), "union", cost=box.cost) for box in unions]
     return filters + joined, [sources[f"top{n}", 0] for n in range(len(tops))]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from jettison.policies.network.drop_model import DropModel, Vector
 
@@ -22,15 +23,7 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoadMap:
-    """Plans in the order of the load that they leave.
-
-    Parameters
-    ----------
-    model
-        The shedding problem.
-    survivals
-        A row of surviving shares for each plan; the first drops nothing.
-    """
+    """Plans in the order of the load that they leave: a row of surviving shares each, the first of which drops nothing."""
 
     model: DropModel
     survivals: NDArray[np.float64]
@@ -45,7 +38,6 @@ class RoadMap:
         return np.asarray(self.survivals[enough[0] if len(enough) else -1])
 
     def utility_at(self, load: float) -> float:
-        """Utility of that plan."""
         return self.model.utility(self.at(load))
 
 
@@ -128,17 +120,19 @@ def _summed_pieces(model: DropModel, shares: dict[int, float]) -> list[tuple[flo
 
 def _through(model: DropModel) -> list[dict[int, float]]:
     """For each unit, the share of each delivery that comes through it when nothing is dropped."""
-    delivery, feeds = model.delivery.tocsc(), model.feeds.tocsc()
-    result: list[dict[int, float]] = [{} for _ in range(model.units)]
+    children, found = _columns(model.feeds), [dict(column) for column in _columns(model.delivery)]
     for unit in range(model.units - 1, -1, -1):
-        span = slice(delivery.indptr[unit], delivery.indptr[unit + 1])
-        found = dict(zip(delivery.indices[span].tolist(), delivery.data[span].tolist(), strict=True))
-        span = slice(feeds.indptr[unit], feeds.indptr[unit + 1])
-        for child, share in zip(feeds.indices[span].tolist(), feeds.data[span].tolist(), strict=True):
-            for row, part in result[child].items():
-                found[row] = found.get(row, 0.0) + share * part
-        result[unit] = found
-    return result
+        for child, share in children[unit]:
+            for row, part in found[child].items():
+                found[unit][row] = found[unit].get(row, 0.0) + share * part
+    return found
+
+
+def _columns(matrix: sparse.spmatrix) -> list[list[tuple[int, float]]]:
+    """Rows and values of each column of a sparse matrix."""
+    columns = matrix.tocsc()
+    rows, values = (np.split(of, columns.indptr[1:-1]) for of in (columns.indices, columns.data))
+    return [list(zip(*(part.tolist() for part in both), strict=True)) for both in zip(rows, values, strict=True)]
 
 
 class _Descent:
@@ -147,16 +141,7 @@ class _Descent:
     def __init__(self, model: DropModel) -> None:
         self._model = model
         self.survival = np.ones(model.units)
-        feeds = model.feeds.tocsc()
-        self._children = [
-            list(
-                zip(
-                    *(part[feeds.indptr[u] : feeds.indptr[u + 1]].tolist() for part in (feeds.indices, feeds.data)),
-                    strict=True,
-                )
-            )
-            for u in range(model.units)
-        ]
+        self._children = _columns(model.feeds)
         gain = model.full_gain()
         self._candidates = [u for location in model.locations for u in location.units if gain[u] > _TINY]
 

@@ -91,6 +91,6 @@ def require_simulable(graph: QueryGraph, known: Collection[str] = ()) -> None:
                 "boxes that the simulation knows are filters, unions, and maps that keep their rows' values",
                 f"a {box.kind}",
                 where=f"box {box.name!r}",
-                hint="`offered` takes functions for other boxes, such as those in `sim.network.operators`",
+                hint="`offered` takes functions for other boxes",
                 error=Unsupported,
             )

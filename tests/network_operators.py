@@ -1,4 +1,4 @@
-"""Joins and windowed aggregates over simulated rows, for `engine.offered`."""
+"""Joins and windowed aggregates over simulated rows, for `offered` of the simulated network."""
 
 from __future__ import annotations
 
