@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -31,6 +32,8 @@ Group = Annotated[
         lt=2**31,
     ),
 ]
+NamedPane = tuple[int, float, NDArray[np.int64], NDArray[np.float64]]
+"""Start of a pane, the share of its other groups, the groups that it names, and their shares."""
 _MOST_RECORDED = 50  # groups; a plan of 10,000 takes 200 kB, and there may be one a second
 _BYTES_A_GROUP, _BYTES_BESIDE = 24, 8 * 1024  # as text, with its share; and all else in a plan
 _SMALLEST_SHARE = 1e-15  # hashes have 64 bits: less cannot be told from nothing
@@ -155,6 +158,19 @@ class GroupDrop(Setting):
     def keeps_everything(self) -> bool:
         shares = (self.new_keep_fraction, *self.others, *(share for keeps in self.keeps for share in keeps))
         return min(shares) >= 1.0 and (self.late_factor is None or self.late_factor >= 1.0)
+
+    def naming(self, pane_us: int, panes: Sequence[NamedPane], *, keep_fraction: float, new: float) -> GroupDrop:
+        """The setting with these panes, `new` the share of all others; shares are rounded down."""
+        return replace(
+            self,
+            keep_fraction=keep_fraction,
+            pane_us=pane_us if panes else 0,
+            starts_us=tuple(start for start, _, _, _ in panes),
+            others=tuple(rounded_down(other) for _, other, _, _ in panes),
+            groups=tuple(tuple(groups.tolist()) for _, _, groups, _ in panes),
+            keeps=tuple(tuple(map(rounded_down, keeps.tolist())) for _, _, _, keeps in panes),
+            new_keep_fraction=rounded_down(new),
+        )
 
     def decide(self, spec: Spec, rows: Candidates) -> Decision:
         """By the hash of the identity, against the share of the group in its pane.

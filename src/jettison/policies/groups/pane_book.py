@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jettison.policies.groups.distance import shift
+from jettison.policies.groups.concepts import shift
 from jettison.policies.groups.group_keys import unpacked
 from jettison.policies.groups.group_setting import GroupDrop, keep_shares, other_share
 from jettison.policies.groups.window_tally import MAX_KEYS, WindowTally
