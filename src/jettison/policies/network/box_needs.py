@@ -15,22 +15,21 @@ inner join emits a subset of what it would have emitted, and each row's weight s
 
 from __future__ import annotations
 
-from jettison.policies.network.graph import Box, QueryGraph
+from jettison.policies.network.graph import QueryGraph
 
 
-def needs_all_rows(graph: QueryGraph) -> frozenset[str]:
+def needs_all_rows(graph: QueryGraph) -> set[str]:
     """Names of the inputs and boxes that rows must not be dropped before, because of themselves or of boxes below."""
     above = _streams_above(graph)
-    found = {box.name for box in graph.boxes.values() if _by_itself(box)}
+    found: set[str] = set()
     for box in graph.boxes.values():
+        if not box.monotone or (box.kind == "aggregate" and not box.weighted):
+            found.add(box.name)
         if box.kind == "join":
             found |= above[box.sources[0]] & above[box.sources[1]]
         if box.weighted and box.bounds:
             found |= {name for name in above[box.name] if name in graph.boxes and graph.boxes[name].kind == "join"}
-    for stream in (*reversed(list(graph.boxes)), *graph.inputs):
-        if any(arc.target in found for arc in graph.readers(stream)):
-            found.add(stream)
-    return frozenset(found)
+    return _with_streams_above(graph, found)
 
 
 def below_aggregates(graph: QueryGraph) -> set[str]:
@@ -48,14 +47,14 @@ def above_value_change(graph: QueryGraph) -> set[str]:
     A join counts: which side's value its rows carry on, only its function knows.
     """
     found = {box.name for box in graph.boxes.values() if not box.keeps_value or box.kind in ("aggregate", "join")}
+    return _with_streams_above(graph, found)
+
+
+def _with_streams_above(graph: QueryGraph, found: set[str]) -> set[str]:
     for stream in (*reversed(list(graph.boxes)), *graph.inputs):
         if any(arc.target in found for arc in graph.readers(stream)):
             found.add(stream)
     return found
-
-
-def _by_itself(box: Box) -> bool:
-    return not box.monotone or (box.kind == "aggregate" and not box.weighted)
 
 
 def _streams_above(graph: QueryGraph) -> dict[str, frozenset[str]]:

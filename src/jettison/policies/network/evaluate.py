@@ -7,7 +7,7 @@ what survives on its two sides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,24 +20,14 @@ Keep = Mapping[str, float | Vector]
 """Share kept by name of the location: a number, or one for each cell of values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flows:
-    """Rows per unit of time.
-
-    Parameters
-    ----------
-    arcs
-        By arc, for each cell of values (one cell where values are not known), behind the drops on it.
-    load
-        Work per unit of time.
-    """
+class Flows(NamedTuple):
+    """Rows per unit of time by arc, behind the drops on it, for each cell of values; and the work per unit of time."""
 
     arcs: Mapping[Arc, Vector]
     load: float
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """Load under drops, and the share of its rows that each output gets."""
 
     load: float

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from jettison.errors import did_you_mean, refuse
 from jettison.policies.network.qos import QoS
 
 Kind = Literal["filter", "map", "union", "join", "aggregate"]
-KINDS: tuple[Kind, ...] = ("filter", "map", "union", "join", "aggregate")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 

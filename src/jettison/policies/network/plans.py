@@ -15,17 +15,7 @@ _NOTHING = 1e-6  # a smaller drop is not worth its work
 
 
 def drop_plan(model: DropModel, survival: Vector, *, column: str = "value", cause: str = "") -> DropPlan:
-    """The plan under which `survival` comes out; a setting for every location, most of them keeping everything.
-
-    Parameters
-    ----------
-    model, survival
-        The shedding problem and a planner's answer to it.
-    column
-        Where semantic drops find the value.
-    cause
-        In words, why.
-    """
+    """The plan under which `survival` comes out; a setting for every location, most of them keeping everything."""
     shares = keep_shares(model, survival)
     reaching = model.reaching(survival)
     points: dict[str, Setting] = {}

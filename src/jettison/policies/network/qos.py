@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from jettison.errors import refuse
 
-Point = tuple[float, float]
 _TOLERANCE = 1e-9
 
 
