@@ -63,7 +63,7 @@ class SifterFilter:
 
     Examples
     --------
-    >>> from jettison.policies.regions.grid import uniform_grid
+    >>> from jettison.policies.regions.even_regions import uniform_grid
     >>> from jettison.source.space import Attribute, Space
     >>> space = Space([Attribute.number("price", 0, 100)])
     >>> sifter = SifterFilter(RegionFilter.of(space, uniform_grid(space, 2), [0.5, 0.0]))

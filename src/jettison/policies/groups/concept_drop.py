@@ -9,14 +9,13 @@ from jettison.core.durations import Duration
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import refuse
-from jettison.policies.columns import ColumnOrSql, listed
+from jettison.policies.base import ColumnOrSql, listed
 from jettison.policies.groups.allocation import MIN_ROWS
 from jettison.policies.groups.group_books import GroupBooks, GroupPolicy
 from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, bytes_of_groups, groups_within
 from jettison.policies.groups.window_rates import WindowRates, window_rates
 from jettison.policies.groups.window_tally import WindowTally
-from jettison.policies.window.described import grid_of
-from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_grid import Grid, grid_of
 
 
 @dataclass(frozen=True, slots=True)

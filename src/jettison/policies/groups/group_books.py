@@ -10,8 +10,7 @@ from msgspec import UNSET, UnsetType
 from jettison.core.documents import Natural, Number, Positive, checked
 from jettison.core.ledger_record import LedgerRecord, kind_of
 from jettison.core.stats import Budget, beside_protected
-from jettison.policies.base import Lesson, Policy
-from jettison.policies.columns import ColumnOrSql, listed
+from jettison.policies.base import ColumnOrSql, Lesson, Policy, listed
 from jettison.policies.groups.allocation import allowed_rows, budget_left
 from jettison.policies.groups.concepts import Accuracy
 from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, rounded_down

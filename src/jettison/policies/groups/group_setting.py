@@ -20,7 +20,7 @@ from jettison.core.plan import PLAN_BYTES
 from jettison.core.setting import Setting, check_together
 from jettison.core.spec import Spec
 from jettison.errors import refuse
-from jettison.policies.columns import ColumnOrSql
+from jettison.policies.base import ColumnOrSql
 from jettison.policies.groups.group_keys import GROUP_BITS, looked_up
 
 Group = Annotated[

@@ -31,7 +31,7 @@ class NewestRows:
     def __init__(self, rows: Floats, at_least: int) -> None:
         # In an order of chance: a sample that came sorted would otherwise lose one end of the stream first.
         self._rows: Floats = np.random.default_rng(0).permutation(rows)
-        self._most = max(len(rows), at_least)
+        self.capacity = max(len(rows), at_least)
         self._last_batch: dict[str, int] = {}
         self.new = 0
 
@@ -41,17 +41,13 @@ class NewestRows:
             return
         self._last_batch[point] = batch_id
         given = np.asarray(rows, dtype=np.float64).reshape(-1, self._rows.shape[1])
-        self._rows = np.concatenate([self._rows, given])[-self._most :]
+        self._rows = np.concatenate([self._rows, given])[-self.capacity :]
         self.new += len(given)
 
     def take(self) -> Floats:
         """All remembered rows; from now on none of them is new."""
         self.new = 0
         return self._rows
-
-    @property
-    def capacity(self) -> int:
-        return self._most
 
 
 class PassRate:

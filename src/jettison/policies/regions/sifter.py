@@ -17,9 +17,8 @@ from jettison.policies.regions.choose import Candidate, best, candidates
 from jettison.policies.regions.configure import check_fairness
 from jettison.policies.regions.consolidate import frequencies
 from jettison.policies.regions.following import NewestRows, PassRate, share_passing
-from jettison.policies.regions.plan_raster import fingerprint, fits
 from jettison.policies.regions.queries import RangeQueries
-from jettison.policies.regions.region_setting import RegionDrop, RegionSpec
+from jettison.policies.regions.region_setting import RegionDrop, RegionSpec, fingerprint, fits
 from jettison.source import codec
 from jettison.source.raster import Raster
 from jettison.source.region_filter import Outside, RegionFilter

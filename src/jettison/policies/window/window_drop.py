@@ -11,13 +11,11 @@ from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
 from jettison.core.stats import Budget, EventTimes, Stats
 from jettison.errors import did_you_mean, refuse
-from jettison.policies.base import Policy
-from jettison.policies.columns import ColumnOrSql
+from jettison.policies.base import ColumnOrSql, Policy
 from jettison.policies.window import horizon
-from jettison.policies.window.described import Window, grid_of, grids_of
-from jettison.policies.window.query_fan import Branch, Fan
-from jettison.policies.window.window_admission import Admission, admit
+from jettison.policies.window.query_fan import Admission, Branch, Fan, admit
 from jettison.policies.window.window_choice import Runs, highest_share
+from jettison.policies.window.window_grid import Window, grid_of, grids_of
 from jettison.policies.window.window_marks import WindowMarks, WindowSpec
 from jettison.policies.window.window_needs import Pipeline
 
