@@ -101,34 +101,16 @@ class GroupDrop(Setting):
     def check(self) -> None:
         """Panes and groups have all of their parts, and are named once; so have late rows."""
         check_together(late_factor=self.late_factor, late_after_s=self.late_after_s)
-        lengths = {len(self.starts_us), len(self.others), len(self.groups), len(self.keeps)}
-        if len(lengths) > 1:
-            refuse(
-                "each pane needs a start, others, groups and keeps",
-                f"{sorted(lengths)} of them",
-                hint="give all four the same length; a pane with nothing special has empty groups and keeps",
-            )
-        if self.starts_us and self.pane_us <= 0:
-            refuse(
-                "`pane_us` must be positive",
-                repr(self.pane_us),
-                hint="pass the length of a pane in microseconds: 10 s are 10_000_000",
-            )
-        if len(set(self.starts_us)) != len(self.starts_us):
-            refuse("a pane may be named once", repr(self.starts_us), hint="put all groups of a pane into one entry")
+        lengths = {len(part) for part in (self.starts_us, set(self.starts_us), self.others, self.groups, self.keeps)}
+        if len(lengths) > 1 or (self.starts_us and self.pane_us <= 0):
+            expected = "each pane needs a start, others, groups and keeps, is named once, and has a positive `pane_us`"
+            got = f"{sorted(lengths)} of them, from {self.starts_us!r}, of {self.pane_us!r} us"
+            refuse(expected, got, hint="a pane with nothing special has empty groups and keeps")
         for groups, keeps in zip(self.groups, self.keeps, strict=True):
-            if len(groups) != len(keeps):
-                refuse(
-                    "each group needs a share",
-                    f"{len(groups)} groups and {len(keeps)} shares",
-                    hint="give `keeps` one share for each group, in the same order",
-                )
-            if any(a >= b for a, b in pairwise(groups)):
-                refuse(
-                    "groups must ascend, each named once",
-                    f"{groups[:5]!r} ...",
-                    hint="sort them, and where two name one group keep the larger share",
-                )
+            if len(groups) != len(keeps) or any(a >= b for a, b in pairwise(groups)):
+                got = f"{len(keeps)} shares for {len(groups)} groups, {groups[:5]!r} ..."
+                hint = "sort them, and where two name one group keep the larger share"
+                refuse("each group needs a share, and groups must ascend, each named once", got, hint=hint)
 
     @property
     def named_groups(self) -> int:

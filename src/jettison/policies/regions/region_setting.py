@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import zlib
@@ -19,6 +18,8 @@ from jettison.errors import refuse
 from jettison.source.partition import Partition
 from jettison.source.raster import Ints, Raster
 from jettison.source.space import CELLS, Space
+
+_EDGES = (1,), (CELLS + 1,)  # of the domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +97,13 @@ class RegionDrop(Setting):
         )
         if not self.keep and not self.cells and not self.cuts and not self.missing:
             return
-        if any(not one or one[0] != 1 or one[-1] != CELLS + 1 for one in self.cuts):
+        ascending = all(one == tuple(sorted(set(one))) and (one[:1], one[-1:]) == _EDGES for one in self.cuts)
+        cells, patterns = math.prod(len(one) + 1 for one in self.cuts), 1 << len(self.cuts)
+        if not ascending or (len(self.cells), len(self.missing)) != (cells, patterns):
             refuse(
-                f"cuts that begin with 1 and end with {CELLS + 1}, the edges of the domain",
-                str(self.cuts),
-                hint="`Raster.of` lays them out so",
-            )
-        if len(self.missing) != 1 << len(self.cuts):
-            refuse(
-                f"a region for each of {1 << len(self.cuts)} patterns of missing values",
-                str(len(self.missing)),
-                hint="`Partition.of_pattern` gives them",
-            )
-        expected = math.prod(len(one) + 1 for one in self.cuts)
-        if len(self.cells) != expected:
-            refuse(
-                f"{expected} cells between the cuts",
-                str(len(self.cells)),
-                hint="n cuts of an attribute make n + 1 cells along it: pass the product over all attributes",
-            )
-        if any(a >= b for one in self.cuts for a, b in itertools.pairwise(one)):
-            refuse(
-                "cuts in ascending order", str(self.cuts), hint="sort the cuts of each attribute, and name each once"
+                f"ascending cuts from 1 to {CELLS + 1}, {cells} cells between them, and a region for {patterns} patterns",
+                f"{len(self.cells)} cells, {len(self.missing)} patterns and the cuts {self.cuts}",
+                hint="`Raster.of` lays out cuts and cells, `Partition.of_pattern` regions of missing values",
             )
         shares = {len(self.keep), len(self.keep if self.late_keep is None else self.late_keep)}
         if len(shares) != 1 or not all(0 <= region < len(self.keep) for region in (*self.cells, *self.missing)):
