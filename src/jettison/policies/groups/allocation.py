@@ -115,17 +115,6 @@ def _level(share: Floats, floor: Floats, size: Floats, budget: float) -> float:
 def allowed_rows(latency_share: float, rows_left: float, row_budget_left: float | None = None) -> tuple[float, bool]:
     """Rows that may be kept of those still to come, and whether the row budget is what binds.
 
-    Parameters
-    ----------
-    latency_share
-        Share of the rows seen that the latency bound allows to process.
-    rows_left
-        Rows still to come.
-    row_budget_left
-        What is left of the window's row budget, where there is one.
-
-    Examples
-    --------
     >>> allowed_rows(0.5, 1000), allowed_rows(0.5, 1000, row_budget_left=200)
     ((500.0, False), (200.0, True))
     """

@@ -68,9 +68,7 @@ class RangeDrop(Setting):
         return Decision(~dropped, np.ones(len(rows)))
 
 
-def few_ranges(
-    ranges: Sequence[tuple[float, float, float]], most: int = MOST_RANGES
-) -> list[tuple[float, float, float]]:
+def few_ranges(ranges: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
     """Join ranges that touch, and if too many are left keep the heaviest; triples of low, end and share of the rows.
 
     Leaving ranges out drops less than was asked, never something else.
@@ -85,7 +83,7 @@ def few_ranges(
             joined[-1] = (first, end, before + share)
         else:
             joined.append((low, end, share))
-    heaviest = sorted(joined, key=lambda item: -item[2])[:most]
+    heaviest = sorted(joined, key=lambda item: -item[2])[:MOST_RANGES]
     return sorted(heaviest)
 
 

@@ -17,6 +17,8 @@ from jettison.errors import refuse
 from jettison.policies.window.window_choice import check_gap, highest_share
 from jettison.policies.window.window_needs import Pipeline
 
+_EASE = 1.25  # a query is opened again only when there is this much more room than it needs
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -136,21 +138,9 @@ class Fan:
 
     def spared(self, unit: int, run: int) -> int:
         """Time whose rows nobody needs while `run` units are dropped between two that are kept, near `unit`."""
-        before = max(self._need_near(branch, self.windows(branch, unit).stop - 1, -1)[1] for branch in self.branches)
-        after = min(
-            self._need_near(branch, self.windows(branch, unit + run + 1).start, 1)[0] for branch in self.branches
-        )
+        before = max(b.pipeline.need_near(self.windows(b, unit).stop - 1, -1)[1] for b in self.branches)
+        after = min(b.pipeline.need_near(self.windows(b, unit + run + 1).start, 1)[0] for b in self.branches)
         return max(0, after - before)
-
-    @staticmethod
-    def _need_near(branch: Branch, window: int, step: int) -> tuple[int, int]:
-        """What the nearest window in that direction needs, void ones passed over."""
-        while (need := branch.pipeline.need(window)) is None:
-            window += step
-        return need
-
-
-_EASE = 1.25  # a query is opened again only when there is this much more room than it needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +177,9 @@ def admit(fan: Fan, share: float, *, already_shut: tuple[str, ...] = ()) -> Admi
     total = _cost(fan)
     shut: list[str] = []
     while share < 1.0 and len((rest := fan.without(shut)).branches) > 1:
-        costliest = max(_in_the_way(rest), key=lambda branch: branch.cost)
+        # The queries that tolerate the smallest number of units hold all others back.
+        in_the_way = [branch for branch in rest.branches if rest.gap_in_units(branch) == rest.max_gap]
+        costliest = max(in_the_way, key=lambda branch: branch.cost)
         ease = _EASE if costliest.name in already_shut else 1.0
         if least_keep(rest) * _cost(rest) / total * ease <= share:
             break
@@ -203,11 +195,6 @@ def least_keep(fan: Fan) -> float:
         return 1.0
     spared = fan.spared(0, fan.max_gap)
     return 1.0 - highest_share(fan.max_gap) * spared / (fan.max_gap * fan.length)
-
-
-def _in_the_way(fan: Fan) -> list[Branch]:
-    """The queries that tolerate the smallest number of units: they hold all others back."""
-    return [branch for branch in fan.branches if fan.gap_in_units(branch) == fan.max_gap]
 
 
 def _cost(fan: Fan) -> float:
