@@ -12,8 +12,8 @@ from jettison.lab.sim.network.generator import random_network, shared_network, z
 from jettison.lab.sim.network.monitor import LoadMonitor
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.evaluate import drop_plan
 from jettison.policies.network.optimum import frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.uniform.random_setting import RandomDrop
 
 UNTIL = 4000.0

@@ -11,7 +11,7 @@ Choices where the paper is silent, each safe rather than clever:
 - **Aggregates**: missing rows make answers approximate, they do not make them fewer. Delivery of an output behind an
   aggregate is the share of the rows that its answers stand for; the work behind an aggregate counts as fixed; nothing
   is dropped behind it.
-- **Boxes that need all rows** have no candidates above them; `jettison.policies.network.box_needs` says which these are.
+- **Boxes that need all rows** have no candidates above them; `graph.needs_all_rows` says which these are.
 - **Semantic drops** need the value that an output's owner speaks of. A location is semantic if every box from it to
   every output keeps the value, and random otherwise.
 - **Histograms** at inner arcs follow from those of the inputs: filters on the value pass whole cells, other boxes thin
@@ -27,10 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from jettison.policies.network.box_needs import above_value_change, needs_all_rows
 from jettison.policies.network.cells import ValueCells, cells_of, through
 from jettison.policies.network.drop_model import Delivery, DropModel, Location, Vector
-from jettison.policies.network.graph import Arc, Box, Output, QueryGraph, arc_into
+from jettison.policies.network.graph import Arc, Box, Output, QueryGraph, above_value_change, arc_into, needs_all_rows
 from jettison.policies.network.qos import LossTolerance, Piece, ValueUtility
 
 Mix = dict[int, Vector]
@@ -142,21 +141,15 @@ class _Builder:
 
     def _place(self, name: str, stream: str, target: str | None, state: _Stream) -> Mix:
         """Make the units of a location on a stream; the mix that leaves it."""
-        rates = state.by_cell
-        at_input = -1 in state.mix
-        reader = stream if target is None else target
-        if self._semantic and reader not in self._value_lost:
-            cells = tuple(int(cell) for cell in np.flatnonzero(rates > 0))
-            mix: Mix = {}
-            for cell in cells:
-                shares = None if at_input else {u: r[cell] / rates[cell] for u, r in state.mix.items() if r[cell] > 0}
-                only = np.zeros(self._width)
-                only[cell] = rates[cell]
-                mix[self._unit(float(rates[cell]), shares)] = only
-        else:
-            cells, total = (), float(rates.sum())
-            shares = None if at_input else {u: float(r.sum()) / total for u, r in state.mix.items() if r.sum() > 0}
-            mix = {self._unit(total, shares): rates}
+        rates, at_input = state.by_cell, -1 in state.mix
+        semantic = self._semantic and (stream if target is None else target) not in self._value_lost
+        cells = tuple(int(cell) for cell in np.flatnonzero(rates > 0)) if semantic else ()
+        mix: Mix = {}
+        for part in [[cell] for cell in cells] if semantic else [slice(None)]:
+            total, only = float(rates[part].sum()), np.zeros(self._width)
+            shares = {unit: float(r[part].sum()) / total for unit, r in state.mix.items() if r[part].sum() > 0}
+            only[part] = rates[part]
+            mix[self._unit(total, None if at_input else shares)] = only
         self._locations.append(Location(name, stream, target, float(rates.sum()), tuple(mix), cells))
         return mix
 

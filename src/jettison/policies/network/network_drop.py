@@ -14,10 +14,9 @@ from jettison.core.stats import Budget, PointStats, Stats
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
-from jettison.policies.network.evaluate import evaluate, flows
+from jettison.policies.network.evaluate import drop_plan, evaluate, flows
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import Frontier, frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.network.range_setting import RangeSpec
 from jettison.policies.uniform.random_setting import RandomDrop, RandomSpec
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
-from jettison.policies.network.evaluate import evaluate, keep_shares
+from jettison.policies.network.evaluate import drop_plan, evaluate, keep_shares
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.network.range_setting import RangeDrop
 
 if TYPE_CHECKING:

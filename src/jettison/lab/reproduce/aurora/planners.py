@@ -19,8 +19,8 @@ from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
 from jettison.lab.sim.network.survival import utilities, utility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
+from jettison.policies.network.evaluate import drop_plan
 from jettison.policies.network.optimum import Program, frontier
-from jettison.policies.network.plans import drop_plan
 
 PLANNERS: Mapping[str, Callable[[DropModel], Planner]] = {
     "linear program (default)": frontier,

@@ -9,7 +9,7 @@ import numpy as np
 
 from jettison.core.plan import DropPlan
 from jettison.policies.network.drop_model import DropModel, Vector
-from jettison.policies.network.plans import drop_plan
+from jettison.policies.network.evaluate import drop_plan
 
 
 class Planner(Protocol):
