@@ -34,13 +34,11 @@ def tally(seed: int) -> WindowTally:
     return WindowTally(0).add(np.arange(len(rows)), rows, progress=0.5)
 
 
-def sifter(**settings: int) -> Sifter:
+def sifter(spread: float = 15.0, **settings: int) -> Sifter:
     space = [Attribute.number("price", 0, 100), Attribute.category("sector", ["tech", "food"])]
     queries = RangeQueries(space, [f"price between {p} and {p + 5} and sector != 'food'" for p in range(0, 95, 3)])
     random = np.random.default_rng(0)
-    return Sifter(
-        queries, np.column_stack([random.normal(50, 15, 2000).clip(0, 100), random.integers(0, 2, 2000)]), **settings
-    )
+    return Sifter(queries, np.column_stack([random.normal(50, spread, 2000), random.integers(0, 2, 2000)]), **settings)
 
 
 # Those that learn also as they are once they have learned. Semantic plans of large networks are not among them: a plan has
@@ -65,6 +63,7 @@ POLICIES = {
     "network, large": NetworkDrop(random_network(1)),
     "sifter": sifter(),
     "sifter with a sample": sifter(sample_every=100),
+    "sifter with many rows outside": sifter(spread=60.0),
 }
 
 

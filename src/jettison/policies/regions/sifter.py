@@ -141,8 +141,11 @@ class Sifter(Policy):
 
     @property
     def least_share(self) -> float:
-        """The sample, which is kept everywhere."""
-        return 1.0 / self.sample_every if self.sample_every else 0.0
+        """The sample, which is kept everywhere; and where rows outside the domain are kept, these beside the reserve."""
+        sampled = 1.0 / self.sample_every if self.sample_every else 0.0
+        beyond = 1.0 - float(self._on_plan[0].frequency.sum()) if self._outside == "keep" else 0.0
+        with_reserve = beyond / (1.0 - (1.0 - beyond) * self.reserve) if beyond > 0.0 else 0.0
+        return max(sampled + (1.0 - sampled) * beyond, with_reserve)
 
     def rebuild(self, sample: ArrayLike | dict[str, ArrayLike]) -> None:
         """Rebuild all regions from a new sample of the unfiltered stream; the next plan uses them."""
