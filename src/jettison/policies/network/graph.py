@@ -192,12 +192,12 @@ class QueryGraph:
         return {stream: tuple(arcs) for stream, arcs in found.items()}
 
     @cached_property
-    def outputs_below(self) -> Mapping[str, frozenset[str]]:
-        """Names of the outputs that each input, box and output leads to."""
-        below: dict[str, frozenset[str]] = {name: frozenset([name]) for name in self.outputs}
-        for stream in (*reversed(list(self.boxes)), *self.inputs):
-            below[stream] = frozenset().union(*(below[arc.target] for arc in self.readers(stream)))
-        return below
+    def above(self) -> Mapping[str, frozenset[str]]:
+        """For each input and box itself and all streams that it is made from."""
+        above = {name: frozenset([name]) for name in self.inputs}
+        for box in self.boxes.values():
+            above[box.name] = frozenset([box.name]).union(*(above[source] for source in box.sources))
+        return above
 
     @cached_property
     def load_coefficients(self) -> Mapping[str, float]:
@@ -297,8 +297,7 @@ def needs_all_rows(graph: QueryGraph) -> set[str]:
       its fate, and bounds that take rows as independent would be too narrow. Nothing is dropped above such a join, unless
       the aggregate states no bounds.
     """
-    above = _streams_above(graph)
-    found: set[str] = set()
+    above, found = graph.above, set[str]()
     for box in graph.boxes.values():
         if not box.monotone or (box.kind == "aggregate" and not box.weighted):
             found.add(box.name)
@@ -306,16 +305,13 @@ def needs_all_rows(graph: QueryGraph) -> set[str]:
             found |= above[box.sources[0]] & above[box.sources[1]]
         if box.weighted and box.bounds:
             found |= {name for name in above[box.name] if name in graph.boxes and graph.boxes[name].kind == "join"}
-    return _with_streams_above(graph, found)
+    return set[str]().union(*(above[name] for name in found))
 
 
 def below_aggregates(graph: QueryGraph) -> set[str]:
     """Aggregates, and the boxes behind them."""
-    found: set[str] = set()
-    for box in graph.boxes.values():
-        if box.kind == "aggregate" or any(source in found for source in box.sources):
-            found.add(box.name)
-    return found
+    aggregates = {box.name for box in graph.boxes.values() if box.kind == "aggregate"}
+    return {name for name, above in graph.above.items() if above & aggregates}
 
 
 def above_value_change(graph: QueryGraph) -> set[str]:
@@ -323,20 +319,5 @@ def above_value_change(graph: QueryGraph) -> set[str]:
 
     A join counts: which side's value its rows carry on, only its function knows.
     """
-    found = {box.name for box in graph.boxes.values() if not box.keeps_value or box.kind in ("aggregate", "join")}
-    return _with_streams_above(graph, found)
-
-
-def _with_streams_above(graph: QueryGraph, found: set[str]) -> set[str]:
-    for stream in (*reversed(list(graph.boxes)), *graph.inputs):
-        if any(arc.target in found for arc in graph.readers(stream)):
-            found.add(stream)
-    return found
-
-
-def _streams_above(graph: QueryGraph) -> dict[str, frozenset[str]]:
-    """For each stream itself and all streams that it is made from."""
-    above = {name: frozenset([name]) for name in graph.inputs}
-    for box in graph.boxes.values():
-        above[box.name] = frozenset([box.name]).union(*(above[source] for source in box.sources))
-    return above
+    changing = [box for box in graph.boxes.values() if not box.keeps_value or box.kind in ("aggregate", "join")]
+    return set[str]().union(*(graph.above[box.name] for box in changing))
