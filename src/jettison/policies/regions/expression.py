@@ -5,9 +5,10 @@
 
     weight is null or weight > 3
 
-An expression becomes a list of disjoint boxes. Comparisons are exact: `x <= 5` ends just after 5. They have SQL's
-meaning: a comparison with a missing value is neither true nor false, and an attribute that an expression does not
-mention may have any value or none. Missing values lie at minus infinity, so only sides that begin there hold them.
+An expression becomes a list of half-open boxes, which are disjoint, so that volumes and hits can be added up.
+Comparisons are exact: `x <= 5` ends just after 5. They have SQL's meaning: a comparison with a missing value is neither
+true nor false, and an attribute that an expression does not mention may have any value or none. Missing values lie at
+minus infinity, so only sides that begin there hold them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drop by region of the data space: each region keeps its own share of the rows."""
+"""Drop by region of the data space: each region keeps its own share of the rows. And what regions a plan can hold."""
 
 from __future__ import annotations
 
@@ -98,10 +98,13 @@ class RegionDrop(Setting):
         if not self.keep and not self.cells and not self.cuts and not self.missing:
             return
         ascending = all(one == tuple(sorted(set(one))) and (one[:1], one[-1:]) == _EDGES for one in self.cuts)
-        cells, patterns = math.prod(len(one) + 1 for one in self.cuts), 1 << len(self.cuts)
-        if not ascending or (len(self.cells), len(self.missing)) != (cells, patterns):
+        # A region for each pattern of missing values bounds the number of attributes, and so the product.
+        complete = len(self.missing) == 1 << len(self.cuts) and len(self.cells) == math.prod(
+            len(one) + 1 for one in self.cuts
+        )
+        if not ascending or not complete:
             refuse(
-                f"ascending cuts from 1 to {CELLS + 1}, {cells} cells between them, and a region for {patterns} patterns",
+                f"ascending cuts from 1 to {CELLS + 1}, all cells between them, and a region for each pattern of nulls",
                 f"{len(self.cells)} cells, {len(self.missing)} patterns and the cuts {self.cuts}",
                 hint="`Raster.of` lays out cuts and cells, `Partition.of_pattern` regions of missing values",
             )
