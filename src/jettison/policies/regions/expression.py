@@ -96,6 +96,7 @@ _ABSENT: Interval = (-math.inf, LOWEST)
 def parse(expression: str, space: Space) -> Boxes:
     """The points that satisfy `expression`, as disjoint boxes; none if nothing can.
 
+    >>> from jettison.source.space import Attribute
     >>> space = Space([Attribute.number("x", 0, 10), Attribute.integer("n", 0, 9)])
     >>> parse("x between 2 and 4 and not (x >= 3 or n < 5)", space)
     [((2.0, 3.0), (5.0, inf))]

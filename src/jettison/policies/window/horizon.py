@@ -47,8 +47,8 @@ def extend(fan: Fan, marks: WindowMarks, decider: Runs, *, begun: int, until: in
         if not dropped and fan.partly_void(unit):
             state = replace(state, run=run)  # a query without an answer here still waits for one
         for place, branch in enumerate(fan.branches):
-            shut = unit >= begun and branch.name in marks.shut
-            added[place] += _letters(fan, branch, unit, dropped=dropped or shut)
+            decided = DROP if dropped or (unit >= begun and branch.name in marks.shut) else KEEP
+            added[place] += "".join(VOID if branch.pipeline.void(n) else decided for n in fan.windows(branch, unit))
     letters = [old + new for old, new in zip(marks.marks, added, strict=True)]
     extended = replace(marks, run=state.run, owed=state.owed, next_unit=max(until, marks.next_unit))
     return _with_letters(fan, extended, marks.first, letters)
@@ -68,11 +68,6 @@ def trim(fan: Fan, marks: WindowMarks, watermark: int) -> WindowMarks:
 def drops_open_at(fan: Fan, marks: WindowMarks, watermark: int) -> bool:
     """Whether some window that is marked as dropped is still open."""
     return not trim(fan, marks, watermark).keeps_everything
-
-
-def _letters(fan: Fan, branch: Branch, unit: int, *, dropped: bool) -> str:
-    decided = DROP if dropped else KEEP
-    return "".join(VOID if branch.pipeline.void(n) else decided for n in fan.windows(branch, unit))
 
 
 def _retained(fan: Fan) -> int:
