@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jettison.policies.regions.plan_raster import fingerprint
 from jettison.policies.regions.queries import RangeQueries
-from jettison.policies.regions.region_setting import RegionDrop
+from jettison.policies.regions.region_setting import RegionDrop, fingerprint
 from jettison.source.partition import Partition
 from jettison.source.raster import Raster
 from jettison.source.region_filter import RegionFilter

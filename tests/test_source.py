@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.even_regions import uniform_grid
 from jettison.source import SifterFilter
 from jettison.source.partition import MOST_REGIONS, Leaf, grown
 from jettison.source.region_filter import UNIT, RegionFilter

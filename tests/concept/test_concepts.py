@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.policies.groups.concepts import Accuracy, GroupConcept, JoinConcept
-from jettison.policies.groups.distance import set_change, shift
+from jettison.policies.groups.concepts import Accuracy, GroupConcept, JoinConcept, shift
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
@@ -70,4 +69,5 @@ def test_windows_without_a_common_group_lie_as_far_apart_as_can_be():
 
 
 def test_half_of_the_top_ten_changing_is_a_change_of_one_half():
-    assert set_change(np.arange(10), np.arange(5, 15)) == 0.5
+    before, after = GroupConcept.of(np.arange(10)), GroupConcept.of(np.arange(5, 15))
+    assert shift(before, after).top_change == 0.5

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.lab.reproduce.concept.methods import opening_share
-from jettison.policies.groups.promises import allowed_rows
+from jettison.policies.groups.allocation import allowed_rows
 from jettison.policies.groups.window_rates import window_rates
 from jettison.policies.groups.window_tally import WindowTally
 

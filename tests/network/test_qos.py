@@ -8,8 +8,8 @@ from jettison.errors import InvalidSetting
 from jettison.policies.network import Box, Input, LossTolerance, Output, QoS, QueryGraph, ValueUtility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel
+from jettison.policies.network.evaluate import drop_plan
 from jettison.policies.network.optimum import frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.network.range_setting import RangeDrop
 
 

@@ -172,7 +172,7 @@ def test_protected_rows_are_paid_for_by_the_others():
     [
         ({"group": ""}, "`group`"),
         ({"window": ("10 minutes", "3 minutes")}, "multiple of its slide"),
-        ({"window": ("10 minutes", "20 minutes")}, "multiple of its slide"),
+        ({"window": ("10 minutes", "20 minutes")}, "slide <= size"),
         ({"group": []}, "`group`"),
         ({"time": ""}, "`time`"),
         ({"rows": 0}, "`rows`"),
@@ -191,7 +191,7 @@ def test_what_makes_no_sense_is_refused(wrong, complaint):
 def test_columns_and_panes():
     made = policy(group=["from", "to"], window=("30 minutes", "10 minutes"))
     assert made.spec.columns == ("from", "to")
-    assert (made.window_us, made.pane_us) == (3 * PANE, PANE)
+    assert (made.grid.size, made.pane_us) == (3 * PANE, PANE)
 
 
 def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1, before=()):

@@ -11,10 +11,8 @@ import jettison as jt
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
-from jettison.policies import Policy, checks
 from jettison.policies.base import Lesson
-from jettison.policies.regions.plan_raster import PLAN_MOST_CELLS, fingerprint
-from jettison.policies.regions.region_setting import RegionDrop
+from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, RegionDrop, fingerprint
 from jettison.policies.regions.sifter import Sifter
 from jettison.runtime import plan_file
 from jettison.runtime.schedule import Schedule
@@ -48,14 +46,6 @@ def kept_share(one: RegionDrop, points, late=False):
     missing = np.isnan(points) @ (1 << np.arange(points.shape[1]))
     region = np.where(missing > 0, np.array(one.missing)[missing], np.array(one.cells)[cell])
     return np.array(one.late_keep if late else one.keep)[region]
-
-
-@pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("sample_every", [0, 100])
-def test_it_passes_every_check_of_a_policy(check, sample_every):
-    policy = sifter(sample_every=sample_every)
-    assert isinstance(policy, Policy)
-    check(policy)
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.9])

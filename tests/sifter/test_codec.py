@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jettison.errors import DamagedPlan, InvalidSetting
 from jettison.policies.regions.build import PARTITIONINGS, Sample, build
-from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.even_regions import uniform_grid
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source import SifterFilter, codec
 from jettison.source.partition import Leaf, grown

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jettison.policies.regions import consolidate as module
+from jettison.policies.regions import matching
 from jettison.policies.regions.build import PARTITIONINGS, Sample, build, partition_by
 from jettison.policies.regions.consolidate import consolidate, frequencies, shared_by_volume
-from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.even_regions import uniform_grid
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source.partition import with_missing
 from jettison.source.space import CELLS, Attribute, Space
@@ -43,7 +43,7 @@ def by_definition(queries, partition, frequency, drop):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_consolidated_qos_is_the_qos_of_all_queries(seed, monkeypatch):
-    monkeypatch.setattr(module, "_PAIRS_AT_ONCE", 50)  # several blocks
+    monkeypatch.setattr(matching, "_PAIRS_AT_ONCE", 50)  # several blocks
     random = np.random.default_rng(seed)
     space = random_space(random, most=3)
     low = random_rows(random, space, 24, wild=False)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
 from jettison.policies.regions.build import PARTITIONINGS, Sample, partition_by
-from jettison.policies.regions.equidepth import equi_depth
-from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.even_regions import equi_depth, uniform_grid
 from jettison.policies.regions.qdpart import qdpart
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source.partition import Leaf, with_missing

@@ -19,8 +19,7 @@ from pyspark.sql import functions as F
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network.range_setting import RangeDrop
 from jettison.policies.regions.build import Sample, build
-from jettison.policies.regions.plan_raster import fingerprint
-from jettison.policies.regions.region_setting import RegionDrop
+from jettison.policies.regions.region_setting import RegionDrop, fingerprint
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.source.space import CELLS, Attribute, Space
 from jettison.spark.drop_point import DropPoint

@@ -23,8 +23,7 @@ from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.lab.bench.query_server import matched
 from jettison.policies.regions.build import Sample, build
-from jettison.policies.regions.plan_raster import PLAN_MOST_CELLS, fingerprint
-from jettison.policies.regions.region_setting import RegionDrop
+from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, RegionDrop, fingerprint
 from jettison.policies.regions.sifter import Sifter
 from jettison.runtime.schedule import Schedule
 from jettison.source.partition import Leaf, grown

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jettison.policies.window.query_fan import Branch, Fan
-from jettison.policies.window.window_admission import admit, least_keep
+from jettison.policies.window.query_fan import Branch, Fan, admit, least_keep
 from jettison.policies.window.window_grid import Grid
 from jettison.policies.window.window_needs import Pipeline
 

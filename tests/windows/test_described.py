@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from jettison.errors import InvalidSetting
-from jettison.policies.window.described import grid_of, grids_of
-from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_grid import Grid, grid_of, grids_of
 
 SECOND = 1_000_000
 

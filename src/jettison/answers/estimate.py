@@ -10,7 +10,7 @@ Write u = w (w - 1): the share of a row in the variance of a weighted sum. It is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -272,7 +272,7 @@ def _around(ops: Ops, core: Core) -> Estimate:
 def _around_count(ops: Ops, core: Core) -> Estimate:
     """Bounds at a distance from the value, the lower one never below the rows kept."""
     around = _around(ops, core)
-    return Estimate(around.value, ops.larger(around.lower, core.kept * 1.0), around.upper, around.exact, around.enough)
+    return replace(around, lower=ops.larger(around.lower, core.kept * 1.0))
 
 
 def _by_ratio(ops: Ops, core: Core) -> Estimate:
@@ -283,8 +283,8 @@ def _by_ratio(ops: Ops, core: Core) -> Estimate:
 
 def _root_by_ratio(ops: Ops, core: Core) -> Estimate:
     square = _by_ratio(ops, core)
-    roots = (ops.sqrt(square.value), ops.sqrt(square.lower), ops.sqrt(square.upper))
-    return Estimate(roots[0], roots[1], roots[2], square.exact, square.enough)
+    value, lower, upper = (ops.sqrt(part) for part in (square.value, square.lower, square.upper))
+    return replace(square, value=value, lower=lower, upper=upper)
 
 
 count_estimate = Estimator(_count, _around_count)

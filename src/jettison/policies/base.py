@@ -5,12 +5,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.setting import Setting
 from jettison.core.spec import Spec
 from jettison.core.stats import Budget, EventTimes, Stats
+from jettison.errors import refuse
+
+ColumnOrSql: TypeAlias = Any
+"""Name of a column, SQL over the row, or a backend's own column, as a `Column` of Spark: only a backend looks inside."""
+
+
+def listed(columns: ColumnOrSql | Sequence[ColumnOrSql], argument: str) -> tuple[ColumnOrSql, ...]:
+    """One column or several, as a tuple; refused where there is none.
+
+    >>> listed("route", "group"), listed(["city", "hour"], "group")
+    (('route',), ('city', 'hour'))
+    """
+    found = tuple(columns) if isinstance(columns, list | tuple) else (columns,)
+    if not found or any(one is None or (isinstance(one, str) and not one) for one in found):
+        refuse(f"`{argument}` must name a column", repr(columns), hint="pass the column, or SQL, that the query uses")
+    return found
+
 
 STATE_BYTES = 4 * 2**20
 """Most bytes that the state of a policy may take as text; what takes more is not saved."""

@@ -70,7 +70,7 @@ def check_meets_budget(policy: Policy) -> None:
     for stats, budget in _situations(policy, count=20):
         plan, course = DropPlan(0), []
         for batch in range(_COURSE):
-            times = EventTimes(_START_US + batch * _BATCH_US, _BATCH_US, _START_US + (batch - 1) * _BATCH_US)
+            times = _times(batch)
             plan = policy.continued(plan, replace(stats, event_times=times), budget)
             course.append((plan, times))
         later = course[_COURSE // 2 :]
@@ -126,7 +126,13 @@ def _situations(policy: Policy, *, seed: int = 20030909, count: int = 50) -> Ite
         points = {name: _point(random, protected=policy.takes_protected) for name in names}
         keep = float(random.choice([0.0, 0.01, 1.0, float(random.random())]))
         late = keep * float(random.random())
-        yield Stats(batch_id, 1e9 + batch_id, 1.0, points), Budget(keep, late, 3.0, "check")
+        # With times: a policy that decides ahead of the rows would else have nothing to decide, and nothing to be checked.
+        stats = Stats(batch_id, 1e9 + batch_id, 1.0, points, event_times=_times(batch_id))
+        yield stats, Budget(keep, late, 3.0, "check")
+
+
+def _times(batch: int) -> EventTimes:
+    return EventTimes(_START_US + batch * _BATCH_US, _BATCH_US, _START_US + (batch - 1) * _BATCH_US)
 
 
 def _point(random: np.random.Generator, *, protected: bool) -> PointStats:

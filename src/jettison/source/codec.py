@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from jettison.errors import DamagedPlan, JettisonError, refuse
-from jettison.source.bits import Field, Numbers, packed, unpacked
 from jettison.source.partition import MOST_REGIONS, Leaf, Partition, grown
 from jettison.source.region_filter import Outside, RegionFilter
 from jettison.source.space import MOST_ATTRIBUTES, Attribute, Space
@@ -44,7 +46,7 @@ def encode(one: RegionFilter) -> bytes:
     levels, level_of_region = np.unique(one.thresholds, return_inverse=True)
     fields = [*_tree(one.partition), (levels, _THRESHOLD_BITS), (level_of_region, _width(len(levels)))]
     missing = one.partition.missing
-    out += _number(len(missing)) + bytes(missing) + _number(len(levels)) + packed(fields)
+    out += _number(len(missing)) + bytes(missing) + _number(len(levels)) + _packed(fields)
     if len(out) + 4 > MOST_BYTES:
         refuse(
             f"a filter may take at most {MOST_BYTES:,} bytes",
@@ -94,20 +96,12 @@ def _decoded(body: bytes) -> RegionFilter:
     regions = boxes + len(missing)
     count = reader.number(regions)
     # All of them are known now, so a filter that claims more or less than it holds is refused before it is built.
-    sizes = [2 * boxes - 1, (boxes - 1) * (_width(space.dimensions) + _CUT_BITS), count * _THRESHOLD_BITS]
-    if count < 1 or -(-(sum(sizes) + regions * _width(count)) // 8) != len(body) - reader.place:
-        raise ValueError(f"{len(body) - reader.place} bytes for {regions} regions of {count} thresholds")
     axis_bits, choice_bits = _width(space.dimensions), _width(count)
-    has_cut, axes, cuts, levels, level_of_region = unpacked(
-        body[reader.place :],
-        [
-            (2 * boxes - 1, 1),
-            (boxes - 1, axis_bits),
-            (boxes - 1, _CUT_BITS),
-            (count, _THRESHOLD_BITS),
-            (regions, choice_bits),
-        ],
-    )
+    shape = [(2 * boxes - 1, 1), (boxes - 1, axis_bits), (boxes - 1, _CUT_BITS)]
+    sizes = [*shape, (count, _THRESHOLD_BITS), (regions, choice_bits)]
+    if count < 1 or -(-sum(number * width for number, width in sizes) // 8) != len(body) - reader.place:
+        raise ValueError(f"{len(body) - reader.place} bytes for {regions} regions of {count} thresholds")
+    has_cut, axes, cuts, levels, level_of_region = _unpacked(body[reader.place :], sizes)
     partition = replace(_grown(has_cut, axes, cuts + 1, space.dimensions), missing=missing)
     thresholds = levels.astype(np.int32)[level_of_region]
     outside: Outside = "drop" if body[1] & _OUTSIDE_IS_DROPPED else "keep"
@@ -209,3 +203,41 @@ class _Reader:
         form = ">2f" if kind & _SHORT else ">2d"
         low, high = struct.unpack(form, self.bytes(struct.calcsize(form)))
         return Attribute(name, low, high, whole=bool(kind & _WHOLE))
+
+
+Numbers = NDArray[np.int64]
+Field: TypeAlias = tuple[ArrayLike, int]
+"""Numbers, and the bits that each of them takes."""
+
+
+def _packed(fields: Sequence[Field]) -> bytes:
+    """The numbers of all fields one after the other, padded with zeros to whole bytes.
+
+    >>> [numbers.tolist() for numbers in _unpacked(_packed([([5, 1], 3), ([100], 7)]), [(2, 3), (1, 7)])]
+    [[5, 1], [100]]
+    """
+    parts = [np.empty(0, np.uint8)]
+    for values, width in fields:
+        numbers = np.asarray(values, dtype=np.int64)
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < 1 << width:
+            raise ValueError(f"{numbers.min()} to {numbers.max()} do not fit into {width} bits")
+        parts.append((numbers[:, None] >> _places(width) & 1).astype(np.uint8).ravel())
+    return np.packbits(np.concatenate(parts)).tobytes()
+
+
+def _unpacked(content: bytes, sizes: Sequence[tuple[int, int]]) -> list[Numbers]:
+    """The numbers of each field, given how many there are and the bits that each takes.
+
+    There must be bits for all of them. The time that it takes depends on their number alone.
+    """
+    bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8))
+    found, place = [], 0
+    for count, width in sizes:
+        taken = bits[place : place + count * width].reshape(count, width).astype(np.int64)
+        found.append(taken @ (1 << _places(width)))
+        place += count * width
+    return found
+
+
+def _places(width: int) -> Numbers:
+    return np.arange(width - 1, -1, -1, dtype=np.int64)

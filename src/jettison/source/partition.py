@@ -179,26 +179,15 @@ class Leaf:
 
 def grown(root: Leaf) -> Partition:
     """The finished partition of a grown tree, in canonical numbering."""
-    axis: list[int] = []
-    cut: list[int] = []
-    left: list[int] = []
-    right: list[int] = []
-    regions = 0
-    open_leaves: list[tuple[Leaf, list[int] | None, int]] = [(root, None, 0)]
-    while open_leaves:
-        leaf, side, parent = open_leaves.pop()
-        if leaf.children:
-            number = len(axis)
-            axis.append(leaf.axis)
-            cut.append(leaf.cut)
-            left.append(0)
-            right.append(0)
-            # The left child is popped first, so nodes come out in preorder and regions from left to right.
-            open_leaves += [(leaf.children[1], right, number), (leaf.children[0], left, number)]
-        else:
-            number = -1 - regions
-            regions += 1
-        if side is not None:
-            side[parent] = number
-    axes, cuts, lefts, rights = (np.array(one, dtype=np.int32) for one in (axis, cut, left, right))
-    return Partition(len(root.low), axes, cuts, lefts, rights)
+    inner: list[Leaf] = []
+    boxes: list[Leaf] = []
+    waiting = [root]
+    while waiting:
+        leaf = waiting.pop()
+        (inner if leaf.children else boxes).append(leaf)
+        waiting += reversed(leaf.children)  # the left one comes first: nodes in preorder, regions from left to right
+    number = {id(leaf): place for place, leaf in enumerate(inner)}
+    number |= {id(leaf): -1 - region for region, leaf in enumerate(boxes)}
+    nodes = [(leaf.axis, leaf.cut, *(number[id(half)] for half in leaf.children)) for leaf in inner]
+    axis, cut, left, right = np.array(nodes, dtype=np.int32).reshape(-1, 4).T.copy()
+    return Partition(len(root.low), axis, cut, left, right)

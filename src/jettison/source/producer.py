@@ -63,7 +63,7 @@ class SifterFilter:
 
     Examples
     --------
-    >>> from jettison.policies.regions.grid import uniform_grid
+    >>> from jettison.policies.regions.even_regions import uniform_grid
     >>> from jettison.source.space import Attribute, Space
     >>> space = Space([Attribute.number("price", 0, 100)])
     >>> sifter = SifterFilter(RegionFilter.of(space, uniform_grid(space, 2), [0.5, 0.0]))
@@ -112,14 +112,12 @@ class SifterFilter:
         """Decide on a batch of rows, given by its columns: by name, or in the order of the filter's attributes."""
         given = self._columns(columns)
         count = len(given[0])
-        keep = np.empty(count, dtype=bool)
-        for start in range(0, count, _AT_ONCE):
-            block = [column[start : start + _AT_ONCE] for column in given]
-            keep[start : start + _AT_ONCE] = self._decide(self._regions(block), self._sampled(start, len(block[0])))
-        every = self.filter.sample_every
-        sampled = np.zeros(count, dtype=bool)
+        keep, sampled, every = np.empty(count, dtype=bool), np.zeros(count, dtype=bool), self.filter.sample_every
         if every:
             sampled[-self._rows % every :: every] = True
+        for start in range(0, count, _AT_ONCE):
+            block = slice(start, start + _AT_ONCE)
+            keep[block] = self._decide(self._regions([column[block] for column in given]), sampled[block])
         self._rows += count
         return Decision(keep, sampled)
 
@@ -166,18 +164,11 @@ class SifterFilter:
             regions[beyond] = self._of_pattern[patterns(missing)]
         return regions
 
-    def _sampled(self, start: int, count: int) -> slice | None:
-        """Which rows of a block are sampled, the block beginning `start` rows into the batch."""
-        every = self.filter.sample_every
-        return slice(-(self._rows + start) % every, count, every) if every else None
-
-    def _decide(self, regions: SmallInts, sampled: slice | None) -> Marks:
+    def _decide(self, regions: SmallInts, sampled: Marks) -> Marks:
         keep = np.ones(len(regions), dtype=bool)
         filtered: NDArray[np.int64] | None = None
-        if sampled is not None:
-            beside = keep.copy()
-            beside[sampled] = False
-            filtered = np.flatnonzero(beside)
+        if self.filter.sample_every:
+            filtered = np.flatnonzero(~sampled)
             regions = regions[filtered]
         order = regions.argsort(kind="stable")
         count = np.bincount(regions, minlength=len(self._thresholds))

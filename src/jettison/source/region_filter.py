@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,25 +41,16 @@ class RegionFilter:
     sample_every: int = 0
 
     def __post_init__(self) -> None:
-        if self.thresholds.shape != (self.partition.regions,) or self.partition.dimensions != self.space.dimensions:
+        shape = (self.partition.regions,), self.partition.dimensions
+        thresholds = self.thresholds.shape == shape[0] and ((self.thresholds >= 0) & (self.thresholds <= UNIT)).all()
+        if not thresholds or self.space.dimensions != shape[1]:
+            expected = f"each of {shape[0][0]} regions in {shape[1]} dimensions must have one threshold in [0, {UNIT}]"
+            got = f"{self.thresholds} in {self.space.dimensions}"
+            refuse(expected, got, hint="`RegionFilter.of` takes shares, and must be given this very partition")
+        if self.outside not in get_args(Outside) or not 0 <= self.sample_every < 2**28:
+            expected = "`outside` must be 'keep' or 'drop', and `sample_every` lie in [0, 2**28)"
             refuse(
-                f"each of {self.partition.regions} regions in {self.space.dimensions} dimensions must have one threshold",
-                f"{self.thresholds.shape} in {self.partition.dimensions}",
-                hint="configure the thresholds for this very partition: `RegionFilter.of` does both",
-            )
-        if self.thresholds.min() < 0 or self.thresholds.max() > UNIT:
-            refuse(f"thresholds must lie in [0, {UNIT}]", str(self.thresholds), hint="`RegionFilter.of` takes shares")
-        if self.outside not in ("keep", "drop"):
-            refuse(
-                "`outside` must be 'keep' or 'drop'",
-                repr(self.outside),
-                hint="it says what happens to rows outside the domain",
-            )
-        if not 0 <= self.sample_every < 2**28:
-            refuse(
-                "`sample_every` must lie in [0, 2**28)",
-                repr(self.sample_every),
-                hint="100 marks one row in a hundred, 0 none",
+                expected, f"{self.outside!r} and {self.sample_every!r}", hint="one row in so many is sampled; 0: none"
             )
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -148,11 +149,14 @@ class Attribute:
         return places
 
 
+@dataclass(frozen=True)
 class Space:
     """The product of up to eight attributes."""
 
-    def __init__(self, attributes: Sequence[Attribute]) -> None:
-        self.attributes = tuple(attributes)
+    attributes: Sequence[Attribute]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
         names = self.names
         if not 1 <= len(names) <= MOST_ATTRIBUTES or len(set(names)) != len(names):
             refuse(
@@ -160,8 +164,14 @@ class Space:
                 repr(names),
                 hint="choose those that queries ask for most",
             )
-        self.low = np.array([one.low for one in self.attributes])
-        self.scale = np.array([one.scale for one in self.attributes])
+
+    @cached_property
+    def low(self) -> Floats:
+        return np.array([one.low for one in self.attributes])
+
+    @cached_property
+    def scale(self) -> Floats:
+        return np.array([one.scale for one in self.attributes])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,19 +181,9 @@ class Space:
     def dimensions(self) -> int:
         return len(self.attributes)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and self.attributes == other.attributes
-
-    def __hash__(self) -> int:
-        return hash(self.attributes)
-
-    def __repr__(self) -> str:
-        return f"Space({list(self.attributes)!r})"
-
     def index(self, name: str) -> int:
-        for position, attribute in enumerate(self.attributes):
-            if attribute.name == name:
-                return position
+        if name in self.names:
+            return self.names.index(name)
         refuse(
             f"an expression must name one of the attributes {', '.join(self.names)}",
             repr(name),

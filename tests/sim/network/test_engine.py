@@ -5,13 +5,14 @@ import pytest
 
 from jettison.core.plan import DropPlan
 from jettison.errors import Unsupported
+from jettison.lab.sim.network import survival as survival_of
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionPlanner, input_loads
 from jettison.lab.sim.network.engine import Engine, monitor, offered, random_arrivals
 from jettison.lab.sim.network.generator import random_network, shared_network, zipf_utility
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.evaluate import drop_plan
 from jettison.policies.network.optimum import frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.uniform.random_setting import RandomDrop
 
 UNTIL = 4000.0
@@ -74,7 +75,7 @@ def test_shedding_holds_the_queue_and_delivers_what_was_planned(semantic: bool) 
     arrivals = random_arrivals(graph, 5, mean_gap=gap, until=UNTIL)
     trace = Engine(graph, capacity).run(arrivals, UNTIL, plans)
     assert trace.queued[-1] < 2 * max(trace.queued[:8])
-    planned = model.delivered(planner.at(model.full_load * 0.5 * headroom))
+    planned = survival_of.delivered(model, planner.at(model.full_load * 0.5 * headroom))
     for name, wanted in offered(graph, arrivals).items():
         since = [rows.where(rows.arrivals >= 400.0) for rows in (trace.delivered[name][0], wanted)]
         assert len(since[0]) / len(since[1]) == pytest.approx(planned[name], abs=0.06)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jettison.lab.sim.network import survival as survival_of
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
 from jettison.policies.network import Box, Input, LossTolerance, Output, QoS, QueryGraph
 from jettison.policies.network.candidates import drop_model
@@ -24,7 +25,7 @@ def test_each_row_saves_more_and_delivers_no_more_than_the_one_before(build, see
     for earlier, later in zip(table.survivals, table.survivals[1:], strict=False):
         assert np.all(later <= earlier + 1e-9)
         assert np.all(later <= model.reaching(later) + 1e-9)
-    assert max(model.delivered(table.survivals[-1]).values()) == pytest.approx(0.0, abs=1e-6)
+    assert max(survival_of.delivered(model, table.survivals[-1]).values()) == pytest.approx(0.0, abs=1e-6)
 
 
 @settings(max_examples=10, deadline=None)
@@ -45,7 +46,9 @@ def test_without_sharing_greedy_is_optimal(seed: int) -> None:
     steepest = max(piece.slope for delivery in model.deliveries for piece in delivery.pieces)
     for table, steps in ((greedy_road_map(model, step=step), 1), (paper_road_map(model, step=step), 3)):
         for load in np.linspace(0.05, 1.0, 9) * model.full_load:
-            assert table.utility_at(load) == pytest.approx(best.utility_at(load), abs=steps * step * steepest)
+            assert survival_of.utility(model, table.at(load)) == pytest.approx(
+                survival_of.utility(model, best.at(load)), abs=steps * step * steepest
+            )
 
 
 def test_a_lookup_finds_the_first_plan_that_leaves_little_enough() -> None:
@@ -63,7 +66,7 @@ def test_a_drop_above_others_makes_them_redundant_or_smaller() -> None:
     target = np.ones(model.units)
     target[position["one__two"]], target[position["one__three"]] = 0.8, 0.5  # in place: 20 % and 50 % dropped
     target[position["a"]] = 0.7  # new: 30 % dropped above both
-    keep = keep_shares(model, model.feasible(target))
+    keep = keep_shares(model, survival_of.feasible(model, target))
     assert keep["a"] == pytest.approx(0.7)
     assert keep["one__two"] == pytest.approx(1.0)  # covered by the drop above
     assert keep["one__three"] == pytest.approx(0.5 / 0.7)  # still half in total

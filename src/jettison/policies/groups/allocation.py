@@ -1,4 +1,13 @@
-"""How a number of rows is divided among groups.
+"""How many rows may be kept, and how they are divided among groups.
+
+When latency, rows and accuracy cannot all be kept, promises give way from the last to the first:
+
+1. **Latency and the row budget hold**: the smaller of the two says how many rows may be processed.
+2. **Every group appears with its exact count**, whatever was dropped, where dropped rows are counted.
+3. **Every group has a value** while there are `min_rows` for each; beyond that, groups without kept rows are flagged, or
+   missing where dropped rows are not counted.
+4. **Accuracy** is met if rules 1 to 3 leave enough rows. If they leave more, the surplus is dropped; if they leave
+   fewer, the plan's cause names the error to be expected instead.
 
 Every rule has one form: group g gets `clip(level * share_g, floor_g, rows_g)` rows, and the level is the one at which
 the rows add up to the budget. Equal caps are shares of 1: the level is then the cap itself.
@@ -15,6 +24,8 @@ Floats = NDArray[np.float64]
 
 MIN_ROWS = 10.0
 """Rows below which a group is not thinned while the budget allows: at 4 expected rows one group in 55 has none."""
+
+_OVERDRAFT = 0.1
 
 
 class Allocation(NamedTuple):
@@ -99,3 +110,26 @@ def _level(share: Floats, floor: Floats, size: Floats, budget: float) -> float:
     # Beyond the last corner only rounding is left over.
     steep = slope[last] if last < len(slope) - 1 else np.inf
     return float(corner[last] + max(budget - total[last], 0.0) / steep)
+
+
+def allowed_rows(latency_share: float, rows_left: float, row_budget_left: float | None = None) -> tuple[float, bool]:
+    """Rows that may be kept of those still to come, and whether the row budget is what binds.
+
+    >>> allowed_rows(0.5, 1000), allowed_rows(0.5, 1000, row_budget_left=200)
+    ((500.0, False), (200.0, True))
+    """
+    by_latency = max(latency_share, 0.0) * rows_left
+    if row_budget_left is not None and row_budget_left < by_latency:
+        return max(float(row_budget_left), 0.0), True
+    return by_latency, False
+
+
+def budget_left(rows: float, kept: float, left: float) -> float:
+    """What is left of a budget of rows; never nothing, because a row without a chance to be kept would bias the answer.
+
+    A budget that was spent early goes on at a tenth of its pace over the share of time that is left.
+
+    >>> budget_left(1000, 400, 0.5), budget_left(1000, 1200, 0.5)
+    (600.0, 50.0)
+    """
+    return float(max(rows - kept, _OVERDRAFT * rows * left))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 
-from jettison.core.durations import Duration, microseconds
+from jettison.core.durations import Duration
 from jettison.core.plan import PLAN_BYTES, DropPlan
-from jettison.core.stats import Budget, PointStats, Stats, beside_protected
+from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import refuse
-from jettison.policies.columns import ColumnOrSql, listed
+from jettison.policies.base import ColumnOrSql, listed
 from jettison.policies.groups.allocation import MIN_ROWS
-from jettison.policies.groups.concepts import Accuracy
 from jettison.policies.groups.group_books import GroupBooks, GroupPolicy
-from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, bytes_of_groups, groups_within, rounded_down
-from jettison.policies.groups.promises import LEAST_LEFT, allowed_rows, budget_left
+from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, bytes_of_groups, groups_within
 from jettison.policies.groups.window_rates import WindowRates, window_rates
 from jettison.policies.groups.window_tally import WindowTally
+from jettison.policies.window.window_grid import Grid, grid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,41 +97,21 @@ class ConceptDrop(GroupPolicy):
     strict: bool = False
     exact_counts: bool = False
     groups: GroupBooks = field(init=False, repr=False, compare=False)
-    """What the query has shown of its groups."""
 
     def __post_init__(self) -> None:
-        listed(self.group, "group"), listed(self.time, "time")
-        if self.pane_us > self.window_us or self.window_us % self.pane_us:
+        self._begin("min_rows", "variation", group=self.group, time=self.time)
+        if self.grid.size % self.grid.slide or self.grid.offset:
             hint = "groups are counted from slide to slide, which must add up to whole windows"
-            refuse("the window must be a multiple of its slide", repr(self.window), hint=hint)
-        for name in ("rows", "min_rows", "max_groups", "variation"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and float(value) > 0):
-                refuse(f"`{name}` must be a positive number", repr(value), hint="leave it out to let the policy choose")
-        if self.error is not None:
-            Accuracy(self.error, self.confidence)
-        object.__setattr__(self, "groups", GroupBooks(self.pane_us))
+            refuse("the window must be a multiple of its slide, without an offset", repr(self.window), hint=hint)
 
     @property
-    def window_us(self) -> int:
-        """Length of a window in microseconds."""
-        length = self.window[0] if isinstance(self.window, tuple) else self.window
-        return microseconds(length, name="window")
-
-    @property
-    def pane_us(self) -> int:
-        """Time between two window starts in microseconds."""
-        slide = self.window[1] if isinstance(self.window, tuple) else self.window
-        return microseconds(slide, name="window")
+    def grid(self) -> Grid:
+        return grid_of(self.window)
 
     @property
     def plan_bytes(self) -> int:
         """Room for all groups that may be named."""
         return 4 * PLAN_BYTES if self.max_groups is None else bytes_of_groups(self.max_groups)
-
-    @property
-    def _panes(self) -> int:
-        return self.window_us // self.pane_us
 
     @property
     def spec(self) -> GroupSpec:
@@ -149,73 +127,48 @@ class ConceptDrop(GroupPolicy):
         return DropPlan(version=0, points=points, cause="; ".join([budget.cause, *remarks]))
 
     def _setting(self, name: str, point: PointStats, budget: Budget, room: int, remarks: list[str]) -> GroupDrop:
-        share = beside_protected(budget.share, point.protected_share)
-        late = beside_protected(budget.late_share, point.protected_share)
+        share, setting, enough = self._spend(budget, point.protected_share)
         if point.protected_share > budget.share:
             remarks.append(f"protected rows alone exceed the budget at {name}")
-        late_factor = min(1.0, late / share) if share > 0 else 1.0
-        timed = (None, None) if late_factor >= 1.0 else (rounded_down(late_factor), budget.late_after_s)
-        if share >= 1.0 and self.rows is None and self.error is None:
-            return GroupDrop(late_factor=timed[0], late_after_s=timed[1])
+        if enough:
+            return setting
         known = [tally for tally in self.groups.tallies(name) if tally.progress > 0.0 and tally.rows > 0.0]
-        rates = self._divided(known, share, room, name, remarks)
-        new = 1.0 if self.strict else self._new_share(share, known)
-        return GroupDrop(
-            keep_fraction=_expected_share(known, rates, share if self.strict else new),
-            pane_us=self.pane_us if known else 0,
-            starts_us=tuple(tally.start_us for tally in known),
-            others=tuple(rounded_down(rate.other) for rate in rates),
-            groups=tuple(tuple(rate.keys.tolist()) for rate in rates),
-            keeps=tuple(tuple(map(rounded_down, rate.keep.tolist())) for rate in rates),
-            new_keep_fraction=rounded_down(new),
-            late_factor=timed[0],
-            late_after_s=timed[1],
-        )
-
-    def _divided(
-        self, known: Sequence[WindowTally], share: float, room: int, name: str, remarks: list[str]
-    ) -> list[WindowRates]:
-        """Rates of each pane. Those that most rows are still to come of take their room in the plan first."""
         made: dict[int, WindowRates] = {}
+        # Those that most rows are still to come of take their room in the plan first.
         for tally in sorted(known, key=_rows_to_come, reverse=True):
             made[tally.start_us] = self._rates(tally, share, room, name, remarks)
             room -= len(made[tally.start_us].keys)
-        return [made[tally.start_us] for tally in known]
+        rates = [made[tally.start_us] for tally in known]
+        pane_rows = max((tally.rows / min(tally.progress, 1.0) for tally in known), default=0.0)
+        new = 1.0 if self.strict else self._new_share(share, pane_rows)
+        return setting.naming(
+            self.pane_us,
+            [(tally.start_us, rate.other, rate.keys, rate.keep) for tally, rate in zip(known, rates, strict=True)],
+            keep_fraction=_expected_share(known, rates, share if self.strict else new),
+            new=new,
+        )
 
     def _rates(self, tally: WindowTally, share: float, room: int, name: str, remarks: list[str]) -> WindowRates:
-        left = _left(tally)
-        budget = None if self.rows is None else budget_left(self.rows / self._panes, tally.kept, left)
-        allowed, rows_bind = allowed_rows(share / tally.overspent, _rows_to_come(tally), budget)
-        variation, enough = self.groups.variation(name) or self.variation, None
-        if self.error is not None:
+        left, panes = tally.time_left, self.grid.size // self.grid.slide
+        allowed, rows_bind = self._allowed_rows(share / tally.overspent, tally.kept, left, _rows_to_come(tally))
+        variation, enough, accuracy = self.groups.variation(name) or self.variation, None, self.accuracy
+        if accuracy is not None:
             # A window's rows of a group come evenly from all of its panes: this is the part of one that is to come.
             part = left / (tally.progress + left)
-            enough = Accuracy(self.error, self.confidence).rows(variation, self._panes) * part
+            enough = accuracy.rows(variation, panes) * part
         rates = window_rates(tally, allowed, left=left, min_rows=self.min_rows, max_named=room, enough_rows=enough)
         if rates.crowded:
             remarks.append(f"more groups than rows to keep at {name}: about {rates.cap:.2g} rows a group and pane")
         if rows_bind and rates.expected_rows > 0.999 * allowed:
             remarks.append(f"the row budget of {self.rows:,} a window binds at {name}")
-        if self.error is not None and enough is not None and rates.cap < enough * (1 - 1e-9):
-            expected = Accuracy(self.error, self.confidence).expected(self._panes * rates.cap / part, variation)
+        if accuracy is not None and enough is not None and rates.cap < enough * (1 - 1e-9):
+            expected = accuracy.expected(panes * rates.cap / part, variation)
             remarks.append(f"an error of {expected:.2g} instead of {self.error:g} is to be expected at {name}")
         return rates
 
-    def _new_share(self, share: float, known: Sequence[WindowTally]) -> float:
-        """Share for panes of which nothing is known: the budget's, and not more than the row budget allows."""
-        if self.rows is None or not known:
-            return share
-        pane_rows = max(tally.rows / min(tally.progress, 1.0) for tally in known)
-        return min(share, self.rows * self.pane_us / self.window_us / pane_rows)
-
-
-def _left(tally: WindowTally) -> float:
-    """Share of the pane that is still to come."""
-    return max(1.0 - tally.progress, LEAST_LEFT)
-
 
 def _rows_to_come(tally: WindowTally) -> float:
-    return tally.rows * _left(tally) / tally.progress
+    return tally.rows * tally.time_left / tally.progress
 
 
 def _expected_share(known: Sequence[WindowTally], rates: Sequence[WindowRates], new: float) -> float:

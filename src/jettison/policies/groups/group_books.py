@@ -1,18 +1,23 @@
-"""What a running query has shown of its groups, drop point by drop point: for policies that plan by group."""
+"""What all policies that plan by group have in common: what the query has shown of its groups, drop point by drop point."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from jettison.core.documents import Amount, Natural, Number
+from jettison.core.documents import Amount, Natural, Number, Positive, checked
 from jettison.core.ledger_record import LedgerRecord, kind_of
-from jettison.policies.base import Lesson, Policy
-from jettison.policies.groups.group_setting import GroupDrop
+from jettison.core.stats import Budget, beside_protected
+from jettison.policies.base import ColumnOrSql, Lesson, Policy, listed
+from jettison.policies.groups.allocation import allowed_rows, budget_left
+from jettison.policies.groups.concepts import Accuracy
+from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, rounded_down
 from jettison.policies.groups.pane_book import KeptGroups, PaneBook, SavedBook
 from jettison.policies.groups.window_tally import WindowTally
+from jettison.policies.window.window_grid import Grid
 
 _MOST_SAVED = 60_000  # groups, all drop points and panes together: at 43 bytes each well below the limit of a state
 
@@ -105,12 +110,34 @@ class GroupBooks:
 
 
 class GroupPolicy(Policy):
-    """A policy that plans by what the query has shown of its groups."""
+    """Plans by group and pane. It learns from kept rows which groups the open panes hold, and records those that close."""
 
     __slots__ = ()
 
     state_type: ClassVar[Any] = SavedGroups
+    rows: int | None
+    error: float | None
+    confidence: float
+    max_groups: int | None
     groups: GroupBooks
+    """What the query has shown of its groups."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> GroupSpec: ...
+
+    @property
+    @abstractmethod
+    def grid(self) -> Grid:
+        """The windows that `rows` are for, in microseconds; a slide is a pane."""
+
+    @property
+    def pane_us(self) -> int:
+        return self.grid.slide
+
+    @property
+    def accuracy(self) -> Accuracy | None:
+        return None if self.error is None else Accuracy(self.error, self.confidence)
 
     def learn(self, lesson: Lesson) -> None:
         self.groups.learn(lesson)
@@ -124,3 +151,34 @@ class GroupPolicy(Policy):
     def take_records(self) -> list[dict[str, Any]]:
         """The panes that have closed, with how far each lies from the one before."""
         return self.groups.take_records()
+
+    def _begin(self, *amounts: str, **columns: ColumnOrSql) -> None:
+        """Check what is given, and open the books."""
+        for name, column in columns.items():
+            listed(column, name)
+        for name in ("rows", "max_groups", *amounts):
+            checked(name, getattr(self, name), Positive | None)
+        self.accuracy  # noqa: B018  refuses what is none
+        object.__setattr__(self, "groups", GroupBooks(self.pane_us))
+
+    def _spend(self, budget: Budget, protected_share: float) -> tuple[float, GroupDrop, bool]:
+        """Share of the unprotected rows to keep, a setting that thins late rows alone, and whether it is enough."""
+        share, late = (beside_protected(one, protected_share) for one in (budget.share, budget.late_share))
+        factor = min(1.0, late / share) if share > 0 else 1.0
+        timed = (None, None) if factor >= 1.0 else (rounded_down(factor), budget.late_after_s)
+        setting = GroupDrop(late_factor=timed[0], late_after_s=timed[1], whole=self.spec.whole)
+        return share, setting, share >= 1.0 and self.rows is None and self.error is None
+
+    def _allowed_rows(self, share: float, kept: float, left: float, rows_left: float) -> tuple[float, bool]:
+        """Rows that may be kept of a pane's `rows_left`, `left` of its time to come; whether the row budget binds."""
+        budget = None if self._pane_rows is None else budget_left(self._pane_rows, kept, left)
+        return allowed_rows(share, rows_left, budget)
+
+    def _new_share(self, share: float, pane_rows: float) -> float:
+        """Share for panes of which nothing is known: the budget's, and not more than the row budget allows."""
+        return min(share, self._pane_rows / pane_rows) if self._pane_rows is not None and pane_rows > 0 else share
+
+    @property
+    def _pane_rows(self) -> float | None:
+        """Part of the row budget that one pane has."""
+        return None if self.rows is None else self.rows * self.grid.slide / self.grid.size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -19,7 +20,7 @@ from jettison.core.plan import PLAN_BYTES
 from jettison.core.setting import Setting, check_together
 from jettison.core.spec import Spec
 from jettison.errors import refuse
-from jettison.policies.columns import ColumnOrSql
+from jettison.policies.base import ColumnOrSql
 from jettison.policies.groups.group_keys import GROUP_BITS, looked_up
 
 Group = Annotated[
@@ -31,6 +32,8 @@ Group = Annotated[
         lt=2**31,
     ),
 ]
+NamedPane = tuple[int, float, NDArray[np.int64], NDArray[np.float64]]
+"""Start of a pane, the share of its other groups, the groups that it names, and their shares."""
 _MOST_RECORDED = 50  # groups; a plan of 10,000 takes 200 kB, and there may be one a second
 _BYTES_A_GROUP, _BYTES_BESIDE = 24, 8 * 1024  # as text, with its share; and all else in a plan
 _SMALLEST_SHARE = 1e-15  # hashes have 64 bits: less cannot be told from nothing
@@ -98,34 +101,16 @@ class GroupDrop(Setting):
     def check(self) -> None:
         """Panes and groups have all of their parts, and are named once; so have late rows."""
         check_together(late_factor=self.late_factor, late_after_s=self.late_after_s)
-        lengths = {len(self.starts_us), len(self.others), len(self.groups), len(self.keeps)}
-        if len(lengths) > 1:
-            refuse(
-                "each pane needs a start, others, groups and keeps",
-                f"{sorted(lengths)} of them",
-                hint="give all four the same length; a pane with nothing special has empty groups and keeps",
-            )
-        if self.starts_us and self.pane_us <= 0:
-            refuse(
-                "`pane_us` must be positive",
-                repr(self.pane_us),
-                hint="pass the length of a pane in microseconds: 10 s are 10_000_000",
-            )
-        if len(set(self.starts_us)) != len(self.starts_us):
-            refuse("a pane may be named once", repr(self.starts_us), hint="put all groups of a pane into one entry")
+        lengths = {len(part) for part in (self.starts_us, set(self.starts_us), self.others, self.groups, self.keeps)}
+        if len(lengths) > 1 or (self.starts_us and self.pane_us <= 0):
+            expected = "each pane needs a start, others, groups and keeps, is named once, and has a positive `pane_us`"
+            got = f"{sorted(lengths)} of them, from {self.starts_us!r}, of {self.pane_us!r} us"
+            refuse(expected, got, hint="a pane with nothing special has empty groups and keeps")
         for groups, keeps in zip(self.groups, self.keeps, strict=True):
-            if len(groups) != len(keeps):
-                refuse(
-                    "each group needs a share",
-                    f"{len(groups)} groups and {len(keeps)} shares",
-                    hint="give `keeps` one share for each group, in the same order",
-                )
-            if any(a >= b for a, b in pairwise(groups)):
-                refuse(
-                    "groups must ascend, each named once",
-                    f"{groups[:5]!r} ...",
-                    hint="sort them, and where two name one group keep the larger share",
-                )
+            if len(groups) != len(keeps) or any(a >= b for a, b in pairwise(groups)):
+                got = f"{len(keeps)} shares for {len(groups)} groups, {groups[:5]!r} ..."
+                hint = "sort them, and where two name one group keep the larger share"
+                refuse("each group needs a share, and groups must ascend, each named once", got, hint=hint)
 
     @property
     def named_groups(self) -> int:
@@ -155,6 +140,19 @@ class GroupDrop(Setting):
     def keeps_everything(self) -> bool:
         shares = (self.new_keep_fraction, *self.others, *(share for keeps in self.keeps for share in keeps))
         return min(shares) >= 1.0 and (self.late_factor is None or self.late_factor >= 1.0)
+
+    def naming(self, pane_us: int, panes: Sequence[NamedPane], *, keep_fraction: float, new: float) -> GroupDrop:
+        """The setting with these panes, `new` the share of all others; shares are rounded down."""
+        return replace(
+            self,
+            keep_fraction=keep_fraction,
+            pane_us=pane_us if panes else 0,
+            starts_us=tuple(start for start, _, _, _ in panes),
+            others=tuple(rounded_down(other) for _, other, _, _ in panes),
+            groups=tuple(tuple(groups.tolist()) for _, _, groups, _ in panes),
+            keeps=tuple(tuple(map(rounded_down, keeps.tolist())) for _, _, _, keeps in panes),
+            new_keep_fraction=rounded_down(new),
+        )
 
     def decide(self, spec: Spec, rows: Candidates) -> Decision:
         """By the hash of the identity, against the share of the group in its pane.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jettison.core.durations import Duration, microseconds
+from jettison.core.durations import Duration
 from jettison.core.plan import PLAN_BYTES, DropPlan
-from jettison.core.stats import Budget, Stats, beside_protected
+from jettison.core.stats import Budget, Stats
 from jettison.errors import refuse
-from jettison.policies.columns import ColumnOrSql, listed
-from jettison.policies.groups.concepts import Accuracy, GroupConcept, JoinConcept
+from jettison.policies.base import ColumnOrSql, listed
+from jettison.policies.groups.concepts import GroupConcept, JoinConcept
 from jettison.policies.groups.group_books import GroupBooks, GroupPolicy
-from jettison.policies.groups.group_setting import GroupDrop, GroupSpec, bytes_of_groups, groups_within, rounded_down
+from jettison.policies.groups.group_setting import GroupSpec, bytes_of_groups, groups_within
 from jettison.policies.groups.join_rates import JoinRates, count_error, join_rates, rows_for
-from jettison.policies.groups.promises import LEAST_LEFT, allowed_rows, budget_left
 from jettison.policies.groups.window_tally import WindowTally
+from jettison.policies.window.window_grid import Grid, grid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,35 +73,20 @@ class JoinDrop(GroupPolicy):
     error: float | None = None
     confidence: float = 0.95
     groups: GroupBooks = field(init=False, repr=False, compare=False)
-    """What the query has shown of its keys."""
 
     def __post_init__(self) -> None:
-        listed(self.key, "key"), listed(self.time, "time")
+        self._begin(key=self.key, time=self.time)
         if len(set(self.sides)) != 2:
-            refuse(
-                "`sides` must name two drop points",
-                repr(self.sides),
-                hint="guard both sides under different names and give them here: sides=('left', 'right')",
-            )
-        if self.pane_us <= 0 or (self.max_groups is not None and self.max_groups <= 0):
-            refuse(
-                "`pane` and `max_groups` must be positive",
-                f"{self.pane!r}, {self.max_groups!r}",
-                hint="a pane about as long as the join's time range suits most joins; leave out `max_groups`",
-            )
-        if self.rows is not None and self.rows <= 0:
-            refuse("`rows` must be positive", repr(self.rows), hint="leave it out for the latency bound alone")
-        if self.error is not None:
-            Accuracy(self.error, self.confidence)
-        object.__setattr__(self, "groups", GroupBooks(self.pane_us))
+            hint = "guard both sides under different names and give them here: sides=('left', 'right')"
+            refuse("`sides` must name two drop points", repr(self.sides), hint=hint)
 
     @property
     def points(self) -> tuple[str, ...]:
         return self.sides
 
     @property
-    def pane_us(self) -> int:
-        return microseconds(self.pane, name="pane")
+    def grid(self) -> Grid:
+        return grid_of(self.pane)
 
     @property
     def plan_bytes(self) -> int:
@@ -115,33 +100,28 @@ class JoinDrop(GroupPolicy):
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         protected = max((point.protected_share for point in stats.points.values()), default=0.0)
-        share = beside_protected(budget.share, protected)
-        late = min(1.0, beside_protected(budget.late_share, protected) / share) if share > 0 else 1.0
-        timed = (None, None) if late >= 1.0 else (rounded_down(late), budget.late_after_s)
-        if share >= 1.0 and self.rows is None and self.error is None:
-            everything = GroupDrop(late_factor=timed[0], late_after_s=timed[1], whole=True)
-            return DropPlan(0, dict.fromkeys(stats.points, everything), budget.cause)
+        share, setting, enough = self._spend(budget, protected)
+        if enough:
+            return DropPlan(0, dict.fromkeys(stats.points, setting), budget.cause)
         panes = self._panes(stats)
         fitting = groups_within(stats.plan_bytes or self.plan_bytes) // 2
         room = min(fitting, self.max_groups or fitting) // max(len(panes), 1)
         allowed = [self._allowed(pane, share, room) for pane in panes]
         rates = [pane.rates(rows, room) for pane, (rows, _) in zip(panes, allowed, strict=True)]
         total = sum(pane.rows for pane in panes)
-        points = {}
-        for name in stats.points:
-            heavy = [made.left if name == self.sides[0] else made.right for made in rates]
-            points[name] = GroupDrop(
+        starts = [pane.left.start_us for pane in panes]
+        points = {
+            name: setting.naming(
+                self.pane_us,
+                [
+                    (start, made.light, made.keys, made.left if name == self.sides[0] else made.right)
+                    for start, made in zip(starts, rates, strict=True)
+                ],
                 keep_fraction=min(share, sum(rows for rows, _ in allowed) / total) if total > 0 else share,
-                pane_us=self.pane_us if panes else 0,
-                starts_us=tuple(pane.left.start_us for pane in panes),
-                others=tuple(rounded_down(made.light) for made in rates),
-                groups=tuple(tuple(made.keys.tolist()) for made in rates),
-                keeps=tuple(tuple(map(rounded_down, keep.tolist())) for keep in heavy),
-                new_keep_fraction=rounded_down(self._new_share(share, panes)),
-                late_factor=timed[0],
-                late_after_s=timed[1],
-                whole=True,
+                new=self._new_share(share, max((pane.rows for pane in panes), default=0.0)),
             )
+            for name in stats.points
+        }
         remarks = dict.fromkeys(remark for _, of_pane in allowed for remark in of_pane)
         return DropPlan(0, points, "; ".join([budget.cause, *remarks]))
 
@@ -159,27 +139,19 @@ class JoinDrop(GroupPolicy):
     def _allowed(self, pane: _Pane, share: float, room: int) -> tuple[float, list[str]]:
         """Rows that may be kept of the whole pane at the pace that is right for what is left of it, and what gave way."""
         left = pane.rows_left / pane.rows
-        budget = None if self.rows is None else budget_left(self.rows, pane.kept, left)
-        allowed, rows_bind = allowed_rows(share, pane.rows_left, budget)
+        allowed, rows_bind = self._allowed_rows(share, pane.kept, left, pane.rows_left)
         most = allowed / left
         remarks = [f"the row budget of {self.rows:,} a pane binds"] if rows_bind else []
-        if self.error is None:
+        if self.accuracy is None:
             return most, remarks
-        accuracy = Accuracy(self.error, self.confidence)
-        rows = rows_for(pane.concept, accuracy, most, max_named=room, unknown=pane.unknown)
+        rows = rows_for(pane.concept, self.accuracy, most, max_named=room, unknown=pane.unknown)
         if rows < most:
             return rows, []
         expected = count_error(pane.concept, pane.rates(rows, room), self.confidence)
-        if self.error < expected < float("inf"):
+        if self.accuracy.error < expected < float("inf"):
             expectation = f"an error of {expected:.2g} instead of {self.error:g}"
             remarks.append(f"{expectation} is to be expected of the join's count")
         return rows, remarks
-
-    def _new_share(self, share: float, panes: Sequence[_Pane]) -> float:
-        """Share for panes of which nothing is known: the budget's, and not more than the row budget allows."""
-        if self.rows is None or not panes:
-            return share
-        return min(share, self.rows / max(pane.rows for pane in panes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +181,7 @@ class _Pane:
 
     @property
     def rows_left(self) -> float:
-        return sum(side.rows / side.progress * max(1.0 - side.progress, LEAST_LEFT) for side in (self.left, self.right))
+        return sum(side.rows / side.progress * side.time_left for side in (self.left, self.right))
 
     @property
     def kept(self) -> float:

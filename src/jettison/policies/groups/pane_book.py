@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from jettison.policies.groups.distance import shift
+from jettison.policies.groups.concepts import shift
 from jettison.policies.groups.group_keys import unpacked
 from jettison.policies.groups.group_setting import GroupDrop, keep_shares, other_share
 from jettison.policies.groups.window_tally import MAX_KEYS, WindowTally
-
-Floats = NDArray[np.float64]
 
 IDLE_SAMPLE = 1.0 / 16.0
 """Share of the rows that a backend looks at while everything is kept: enough to find the groups to thin."""
@@ -139,14 +137,15 @@ class PaneBook:
             share, rest_share = np.full(len(kept), IDLE_SAMPLE), IDLE_SAMPLE
         else:
             share, rest_share = keep_shares(setting, starts, groups), other_share(setting, newest_pane * self._pane_us)
-        rest = _inflated(np.array([max(seen.rows - float(kept.sum()), 0.0)]), np.array([rest_share]))
+        rest = max(seen.rows - float(kept.sum()), 0.0) / (rest_share or 1.0)
         self.add(
             starts,
             groups,
-            _inflated(kept, share),
+            # A row that had no chance to be kept (it was protected) stands for itself.
+            np.divide(kept, share, out=kept.copy(), where=share > 0),
             newest_us=seen.newest_us,
             setting=setting,
-            unlisted={newest_pane * self._pane_us: float(rest[0])} if rest[0] > 0.0 else {},
+            unlisted={newest_pane * self._pane_us: rest} if rest > 0.0 else {},
             looked=kept,
         )
 
@@ -223,8 +222,3 @@ class PaneBook:
     def _progress(self, start_us: int) -> float:
         newest = start_us if self._newest_us is None else self._newest_us
         return float(np.clip((newest - start_us) / self._pane_us, _LEAST_PROGRESS, 1.0))
-
-
-def _inflated(kept: Floats, share: Floats) -> Floats:
-    """Rows seen from rows kept; a row that had no chance to be kept (it was protected) stands for itself."""
-    return np.divide(kept, share, out=kept.copy(), where=share > 0)

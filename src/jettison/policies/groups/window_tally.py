@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from jettison.core.documents import Amount, Share
 from jettison.policies.groups.concepts import GroupConcept
+from jettison.policies.groups.group_keys import Keys
 
 Floats = NDArray[np.float64]
-Keys = NDArray[np.int64]
 
 MAX_KEYS = 20_000
 """Groups of a window that are counted one by one, unless told otherwise."""
+_LEAST_LEFT = 1.0 / 60.0  # of a pane that is over: late rows come, as many as in a usual batch
 _FADING = 0.5  # what is known of a pane grows with every micro-batch, so that the last ones count
 _FEW_ROWS, _MOST_OVERSPENT = 20.0, 2.0
 _MOST_ROWS = 1e15
@@ -130,6 +131,11 @@ class WindowTally:
     @property
     def rows(self) -> float:
         return float(self.seen.sum()) + self.overflow_rows
+
+    @property
+    def time_left(self) -> float:
+        """Share of the pane's time that is still to come."""
+        return max(1.0 - self.progress, _LEAST_LEFT)
 
     @property
     def seen_once(self) -> int:

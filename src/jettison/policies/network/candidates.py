@@ -11,7 +11,7 @@ Choices where the paper is silent, each safe rather than clever:
 - **Aggregates**: missing rows make answers approximate, they do not make them fewer. Delivery of an output behind an
   aggregate is the share of the rows that its answers stand for; the work behind an aggregate counts as fixed; nothing
   is dropped behind it.
-- **Boxes that need all rows** have no candidates above them; `jettison.policies.network.box_needs` says which these are.
+- **Boxes that need all rows** have no candidates above them; `graph.needs_all_rows` says which these are.
 - **Semantic drops** need the value that an output's owner speaks of. A location is semantic if every box from it to
   every output keeps the value, and random otherwise.
 - **Histograms** at inner arcs follow from those of the inputs: filters on the value pass whole cells, other boxes thin
@@ -22,15 +22,14 @@ Choices where the paper is silent, each safe rather than clever:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from jettison.policies.network.box_needs import above_value_change, needs_all_rows
 from jettison.policies.network.cells import ValueCells, cells_of, through
 from jettison.policies.network.drop_model import Delivery, DropModel, Location, Vector
-from jettison.policies.network.graph import Arc, Box, Output, QueryGraph, arc_into
+from jettison.policies.network.graph import Arc, Box, Output, QueryGraph, above_value_change, arc_into, needs_all_rows
 from jettison.policies.network.qos import LossTolerance, Piece, ValueUtility
 
 Mix = dict[int, Vector]
@@ -45,25 +44,6 @@ class _Stream:
     @property
     def by_cell(self) -> Vector:
         return np.asarray(sum(self.mix.values()))
-
-
-@dataclass(slots=True)
-class _Sheet:
-    """What is known of each unit so far."""
-
-    rate: list[float] = field(default_factory=list)
-    at_input: list[bool] = field(default_factory=list)
-    load: list[float] = field(default_factory=list)
-    feeds: list[dict[int, float]] = field(default_factory=list)
-    locations: list[Location] = field(default_factory=list)
-    fixed_load: float = 0.0
-
-    def unit(self, rate: float, feeds: dict[int, float] | None) -> int:
-        self.rate.append(rate)
-        self.at_input.append(feeds is None)
-        self.feeds.append(feeds or {})
-        self.load.append(0.0)
-        return len(self.rate) - 1
 
 
 def drop_model(graph: QueryGraph, *, semantic: bool = False) -> DropModel:
@@ -93,11 +73,17 @@ class _Builder:
         self._semantic = semantic and self._cells is not None
         self._needs_all = needs_all_rows(graph)
         self._value_lost = above_value_change(graph)
-        self._sheet = _Sheet()
         self._arcs: dict[Arc, _Stream] = {}
+        # What is known of each unit so far.
+        self._rate: list[float] = []
+        self._at_inputs: list[bool] = []
+        self._load: list[float] = []
+        self._feeds: list[dict[int, float]] = []
+        self._locations: list[Location] = []
+        self._fixed_load = 0.0
 
     def build(self) -> DropModel:
-        graph, sheet = self._graph, self._sheet
+        graph = self._graph
         for input in graph.inputs.values():
             rates = input.rate * (self._cells.histogram(input.values) if self._cells is not None else np.ones(1))
             self._spread(input.name, self._at_input(input.name, rates))
@@ -115,14 +101,14 @@ class _Builder:
             for delivery, row in self._deliveries(graph.outputs[name], stream, graphs[name]):
                 deliveries.append(delivery)
                 rows.append(row)
-        count = len(sheet.rate)
+        count = len(self._rate)
         return DropModel(
-            locations=tuple(sheet.locations),
-            rate=np.array(sheet.rate),
-            feeds=_matrix(sheet.feeds, count),
-            at_input=np.array(sheet.at_input, dtype=bool),
-            load=np.array(sheet.load),
-            fixed_load=sheet.fixed_load,
+            locations=tuple(self._locations),
+            rate=np.array(self._rate),
+            feeds=_matrix(self._feeds, count),
+            at_input=np.array(self._at_inputs, dtype=bool),
+            load=np.array(self._load),
+            fixed_load=self._fixed_load,
             delivery=_matrix(rows, count),
             deliveries=tuple(deliveries),
             floor=floor,
@@ -130,10 +116,17 @@ class _Builder:
             loss_tolerance=graphs,
         )
 
+    def _unit(self, rate: float, feeds: dict[int, float] | None) -> int:
+        self._rate.append(rate)
+        self._at_inputs.append(feeds is None)
+        self._feeds.append(feeds or {})
+        self._load.append(0.0)
+        return len(self._rate) - 1
+
     def _at_input(self, name: str, rates: Vector) -> _Stream:
         if name in self._needs_all:
             # Nobody may drop here: a unit that no location owns, which planners leave at 1.
-            return _Stream({self._sheet.unit(float(rates.sum()), None): rates})
+            return _Stream({self._unit(float(rates.sum()), None): rates})
         return _Stream(self._place(name, name, None, _Stream({-1: rates})))
 
     def _spread(self, stream: str, state: _Stream) -> None:
@@ -148,22 +141,16 @@ class _Builder:
 
     def _place(self, name: str, stream: str, target: str | None, state: _Stream) -> Mix:
         """Make the units of a location on a stream; the mix that leaves it."""
-        sheet, rates = self._sheet, state.by_cell
-        at_input = -1 in state.mix
-        reader = stream if target is None else target
-        if self._semantic and reader not in self._value_lost:
-            cells = tuple(int(cell) for cell in np.flatnonzero(rates > 0))
-            mix: Mix = {}
-            for cell in cells:
-                shares = None if at_input else {u: r[cell] / rates[cell] for u, r in state.mix.items() if r[cell] > 0}
-                only = np.zeros(self._width)
-                only[cell] = rates[cell]
-                mix[sheet.unit(float(rates[cell]), shares)] = only
-        else:
-            cells, total = (), float(rates.sum())
-            shares = None if at_input else {u: float(r.sum()) / total for u, r in state.mix.items() if r.sum() > 0}
-            mix = {sheet.unit(total, shares): rates}
-        sheet.locations.append(Location(name, stream, target, float(rates.sum()), tuple(mix), cells))
+        rates, at_input = state.by_cell, -1 in state.mix
+        semantic = self._semantic and (stream if target is None else target) not in self._value_lost
+        cells = tuple(int(cell) for cell in np.flatnonzero(rates > 0)) if semantic else ()
+        mix: Mix = {}
+        for part in [[cell] for cell in cells] if semantic else [slice(None)]:
+            total, only = float(rates[part].sum()), np.zeros(self._width)
+            shares = {unit: float(r[part].sum()) / total for unit, r in state.mix.items() if r[part].sum() > 0}
+            only[part] = rates[part]
+            mix[self._unit(total, None if at_input else shares)] = only
+        self._locations.append(Location(name, stream, target, float(rates.sum()), tuple(mix), cells))
         return mix
 
     def _through(self, box: Box) -> _Stream:
@@ -177,9 +164,9 @@ class _Builder:
         for unit, rates in mix.items():
             work = box.cost * float(rates.sum())
             if frozen:
-                self._sheet.fixed_load += work
+                self._fixed_load += work
             else:
-                self._sheet.load[unit] += work
+                self._load[unit] += work
         leaving = through(box, self._cells)
         return _Stream({unit: leaving(rates) for unit, rates in mix.items()}, frozen or box.kind == "aggregate")
 
@@ -201,7 +188,8 @@ class _Builder:
             pieces = tuple(Piece(piece.low, piece.high, weight * piece.slope) for piece in graph.pieces)
             row = {unit: float(r.sum()) / total for unit, r in stream.mix.items() if r.sum() > 0}
             return [(Delivery(output.name, 1.0, pieces), row)]
-        utility = _utility_by_cell(value, self._cells)
+        # A cell lies inside one interval or outside all of them, so its lowest value tells.
+        utility = np.array([value.at(low) for low in self._cells.edges[:-1]])
         whole = float(utility @ rates)
         result = []
         for cell in np.flatnonzero(rates > 0):
@@ -209,11 +197,6 @@ class _Builder:
             row = {unit: float(r[cell] / rates[cell]) for unit, r in stream.mix.items() if r[cell] > 0}
             result.append((Delivery(output.name, float(rates[cell]) / total, (Piece(0.0, 1.0, slope),)), row))
         return result
-
-
-def _utility_by_cell(value: ValueUtility, cells: ValueCells) -> Vector:
-    # A cell lies inside one interval or outside all of them, so its lowest value tells.
-    return np.array([value.at(cells.edges[cell]) for cell in range(len(cells))])
 
 
 def _derived(value: ValueUtility, cells: ValueCells, shares: Vector, output: str) -> LossTolerance:

@@ -45,14 +45,10 @@ class ValueCells:
     def __len__(self) -> int:
         return max(0, len(self.edges) - 1)
 
-    def bounds(self, cell: int) -> Range:
-        """Lowest and highest value of a cell, both inside it where values are whole numbers."""
-        return self.edges[cell], self.edges[cell + 1] - self.integral
-
     def cut(self, cell: int, dropped: float) -> float:
         """The value below which `dropped` of a cell lies, values taken as evenly spread between its bounds."""
-        low, high = self.bounds(cell)
-        return self.edges[cell + 1] if dropped >= 1.0 else low + dropped * (high - low)
+        low, end = self.edges[cell : cell + 2]
+        return end if dropped >= 1.0 else low + dropped * (end - self.integral - low)
 
     def share_in(self, ranges: Sequence[Range]) -> Vector:
         """Share of each cell that lies in any of some disjoint closed ranges."""

@@ -13,10 +13,9 @@ from msgspec import Meta, Struct
 from jettison.core.durations import seconds
 from jettison.core.storage import Folder
 from jettison.errors import refuse
-from jettison.policies.network.file_reading import read
+from jettison.policies.network.file_reading import checked, meaning, read
 from jettison.policies.network.graph import Box, Input, Kind, Output, QueryGraph
 from jettison.policies.network.qos import LossTolerance, QoS, ValueUtility
-from jettison.policies.network.typed_document import checked, meaning
 
 Names = str | tuple[str, ...]
 Pairs = tuple[tuple[float, float], ...]

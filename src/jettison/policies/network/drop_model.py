@@ -129,18 +129,6 @@ class DropModel:
         """Share of the full flow that reaches each unit's drop."""
         return np.asarray(np.where(self.at_input, 1.0, self.feeds @ survival))
 
-    def feasible(self, survival: Vector) -> Vector:
-        """`survival` with each unit cut to what reaches it."""
-        result = np.array(survival, dtype=float)
-        for unit in range(self.units):
-            limit = 1.0 if self.at_input[unit] else float(self._feeds_of(unit, result))
-            result[unit] = min(max(result[unit], 0.0), limit)
-        return result
-
-    def _feeds_of(self, unit: int, survival: Vector) -> float:
-        start, end = self.feeds.indptr[unit], self.feeds.indptr[unit + 1]
-        return float(self.feeds.data[start:end] @ survival[self.feeds.indices[start:end]])
-
     def full_gain(self) -> Vector:
         """Work saved by dropping all of a unit while nothing else is dropped: the paper's R * L."""
         gain = np.array(self.load)
@@ -149,23 +137,3 @@ class DropModel:
             start, end = below.indptr[unit], below.indptr[unit + 1]
             gain[unit] += below.data[start:end] @ gain[below.indices[start:end]]
         return gain
-
-    def delivered(self, survival: Vector) -> dict[str, float]:
-        """Share of its rows that each output gets."""
-        shares = self.delivery @ survival
-        result = dict.fromkeys(self.loss_tolerance, 0.0)
-        empty = set(self.loss_tolerance) - {delivery.output for delivery in self.deliveries}
-        for delivery, share in zip(self.deliveries, shares, strict=True):
-            result[delivery.output] += delivery.share * float(share)
-        return {name: 1.0 if name in empty else min(1.0, share) for name, share in result.items()}
-
-    def utilities(self, survival: Vector) -> dict[str, float]:
-        """Utility of each output, in [0, 1], by its loss-tolerance graph."""
-        return {name: self.loss_tolerance[name].at(100 * d) for name, d in self.delivered(survival).items()}
-
-    def utility(self, survival: Vector) -> float:
-        """What the planners maximise: weighted utility over all outputs, of the rows actually chosen."""
-        total = self.floor
-        for delivery, share in zip(self.deliveries, self.delivery @ survival, strict=True):
-            total += sum(piece.slope * min(max(share - piece.low, 0.0), piece.length) for piece in delivery.pieces)
-        return float(total)

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from jettison.errors import did_you_mean, refuse
 from jettison.policies.network.qos import QoS
 
 Kind = Literal["filter", "map", "union", "join", "aggregate"]
-KINDS: tuple[Kind, ...] = ("filter", "map", "union", "join", "aggregate")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -192,12 +192,12 @@ class QueryGraph:
         return {stream: tuple(arcs) for stream, arcs in found.items()}
 
     @cached_property
-    def outputs_below(self) -> Mapping[str, frozenset[str]]:
-        """Names of the outputs that each input, box and output leads to."""
-        below: dict[str, frozenset[str]] = {name: frozenset([name]) for name in self.outputs}
-        for stream in (*reversed(list(self.boxes)), *self.inputs):
-            below[stream] = frozenset().union(*(below[arc.target] for arc in self.readers(stream)))
-        return below
+    def above(self) -> Mapping[str, frozenset[str]]:
+        """For each input and box itself and all streams that it is made from."""
+        above = {name: frozenset([name]) for name in self.inputs}
+        for box in self.boxes.values():
+            above[box.name] = frozenset([box.name]).union(*(above[source] for source in box.sources))
+        return above
 
     @cached_property
     def load_coefficients(self) -> Mapping[str, float]:
@@ -280,3 +280,44 @@ def _topological(boxes: Mapping[str, Box]) -> list[str]:
         hint = "let one of these boxes read an input, or a box that does not depend on it"
         got = f"one through {', '.join(sorted(set(error.args[1])))}"
         refuse("a network must have no cycle", got, hint=hint, cause=error)
+
+
+def needs_all_rows(graph: QueryGraph) -> set[str]:
+    """Names of the inputs and boxes that rows must not be dropped before, because of themselves or of boxes below.
+
+    A drop upstream of a box is harmless where the box's answers stay right without the missing rows: a filter, a map or an
+    inner join emits a subset of what it would have emitted, and each row's weight says how many it stands for. Not so:
+
+    - **An aggregate that ignores weights**: its counts and sums come out too small.
+    - **A box that is not monotone**, such as an outer or anti join: rows that lost their partner come out as unmatched.
+    - **A join whose two sides have a drop above both**: a pair weighs the product of its rows' weights, which is right if
+      their fates are independent. Where both rows of a pair are the same row of a common stream, they are not. So nothing
+      is dropped above a split whose branches meet again in a join; drops on the branches are independent and allowed.
+    - **Bounds over pairs**: an aggregate behind a join, fed with weights, has the right value, but all pairs of a row share
+      its fate, and bounds that take rows as independent would be too narrow. Nothing is dropped above such a join, unless
+      the aggregate states no bounds.
+    """
+    above, found = graph.above, set[str]()
+    for box in graph.boxes.values():
+        if not box.monotone or (box.kind == "aggregate" and not box.weighted):
+            found.add(box.name)
+        if box.kind == "join":
+            found |= above[box.sources[0]] & above[box.sources[1]]
+        if box.weighted and box.bounds:
+            found |= {name for name in above[box.name] if name in graph.boxes and graph.boxes[name].kind == "join"}
+    return set[str]().union(*(above[name] for name in found))
+
+
+def below_aggregates(graph: QueryGraph) -> set[str]:
+    """Aggregates, and the boxes behind them."""
+    aggregates = {box.name for box in graph.boxes.values() if box.kind == "aggregate"}
+    return {name for name, above in graph.above.items() if above & aggregates}
+
+
+def above_value_change(graph: QueryGraph) -> set[str]:
+    """Inputs and boxes through which, or below which, a row's value changes before it reaches some output.
+
+    A join counts: which side's value its rows carry on, only its function knows.
+    """
+    changing = [box for box in graph.boxes.values() if not box.keeps_value or box.kind in ("aggregate", "join")]
+    return set[str]().union(*(graph.above[box.name] for box in changing))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -16,10 +16,9 @@ from jettison.core.stats import Budget, PointStats, Stats
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
-from jettison.policies.network.evaluate import evaluate, flows
+from jettison.policies.network.evaluate import drop_plan, evaluate, flows
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import Frontier, frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.network.range_setting import RangeSpec
 from jettison.policies.uniform.random_setting import RandomDrop, RandomSpec
 
@@ -98,8 +97,8 @@ class NetworkDrop(Policy):
 
     def input_share(self, point: str) -> float:
         """Part of all input rows that is expected to reach a drop point while nothing is dropped."""
-        total = sum(input.rate for input in self.graph.inputs.values())
-        return sum(location.rate for location in self.model.locations if location.name == point) / max(total, 1e-12)
+        reaching = sum(location.rate for location in self.model.locations if location.name == point)
+        return reaching / max(self._total, 1e-12)
 
     def learn(self, lesson: Lesson) -> None:
         """Follow the selectivities: what reached the drop points behind a split against what was expected there.
@@ -167,23 +166,26 @@ class NetworkDrop(Policy):
         return frontier(drop_model(_at_rates(self.graph, self._rates(proportions)), semantic=self.semantic))
 
     def _rates(self, proportions: tuple[float, ...]) -> dict[str, float]:
-        total = sum(input.rate for input in self.graph.inputs.values())
-        return {name: total * part for name, part in zip(self.graph.inputs, proportions, strict=True)}
+        return {name: self._total * part for name, part in zip(self.graph.inputs, proportions, strict=True)}
 
     def _proportions(self, stats: Stats) -> tuple[float, ...]:
         seen = [stats.points[name].seen if name in stats.points else 0 for name in self.graph.inputs]
         if not all(seen):
             return self._nominal()
-        rounded = self._rounded(seen)
-        return self._nominal() if rounded == self._rounded([i.rate for i in self.graph.inputs.values()]) else rounded
+        rounded, usual = (_rounded(amounts) for amounts in (seen, [i.rate for i in self.graph.inputs.values()]))
+        return self._nominal() if rounded == usual else rounded
 
     def _nominal(self) -> tuple[float, ...]:
-        total = sum(input.rate for input in self.graph.inputs.values())
-        return tuple(input.rate / max(total, 1e-12) for input in self.graph.inputs.values())
+        return tuple(input.rate / max(self._total, 1e-12) for input in self.graph.inputs.values())
 
-    def _rounded(self, amounts: list[float] | list[int]) -> tuple[float, ...]:
-        whole = sum(amounts)
-        return tuple(max(_GRID / 5, round(amount / whole / _GRID) * _GRID) for amount in amounts)
+    @property
+    def _total(self) -> float:
+        return sum(input.rate for input in self.graph.inputs.values())
+
+
+def _rounded(amounts: Sequence[float]) -> tuple[float, ...]:
+    whole = sum(amounts)
+    return tuple(max(_GRID / 5, round(amount / whole / _GRID) * _GRID) for amount in amounts)
 
 
 def _at_rates(graph: QueryGraph, rates: Mapping[str, float]) -> QueryGraph:

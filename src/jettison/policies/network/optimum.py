@@ -7,7 +7,9 @@ programs, and a lookup is an interpolation.
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,20 +43,16 @@ class Frontier:
     corners
         In order of load.
     gap
-        Certified: nowhere does `utility_at` lie further than this below the optimum, as a share of full utility.
-    programs
-        How many linear programs it took.
+        Certified: nowhere does the utility of a plan lie further than this below the optimum, as a share of full utility.
     """
 
     model: DropModel
     corners: tuple[Corner, ...]
     gap: float
-    programs: int
-    loads: Vector
 
     def at(self, load: float) -> Vector:
         """Survival shares that need at most `load`; everything droppable is dropped if even that is too much."""
-        position = int(np.searchsorted(self.loads, load, side="right"))
+        position = bisect.bisect_right(self.corners, load, key=lambda corner: corner.load)
         if position == 0:
             return self.corners[0].survival
         if position == len(self.corners):
@@ -62,10 +60,6 @@ class Frontier:
         below, above = self.corners[position - 1], self.corners[position]
         part = (load - below.load) / (above.load - below.load)
         return below.survival + part * (above.survival - below.survival)
-
-    def utility_at(self, load: float) -> float:
-        """Utility of the plan for `load`."""
-        return self.model.utility(self.at(load))
 
 
 class Program:
@@ -150,26 +144,23 @@ def frontier(model: DropModel, *, tolerance: float = 2.5e-3, effort: int | None 
     scale = max(model.full_utility, 1e-12)
     done: list[Corner] = [first, last]
     waiting: list[tuple[float, int, float, Corner, Corner]] = []
-    programs, ties = 2, 0
+    ties = itertools.count()
 
     def consider(below: Corner, above: Corner) -> None:
-        nonlocal ties
         crossing, room = _crossing(below, above)
-        ties += 1
-        heapq.heappush(waiting, (-room, ties, crossing, below, above))
+        heapq.heappush(waiting, (-room, next(ties), crossing, below, above))
 
     if full - program.least_load > 1e-12 * max(full, 1.0):
         consider(first, last)
-    while waiting and -waiting[0][0] > (1e-9 if programs < effort else max(tolerance, 1e-9)) * scale:
+    while waiting and -waiting[0][0] > (1e-9 if len(done) < effort else max(tolerance, 1e-9)) * scale:
         _, _, crossing, below, above = heapq.heappop(waiting)
         corner = program.solve(crossing)
-        programs += 1
         done.append(corner)
         consider(below, corner)
         consider(corner, above)
     gap = max((-item[0] for item in waiting), default=0.0) / scale
     corners = tuple(sorted(done, key=lambda corner: corner.load))
-    return Frontier(model, corners, max(gap, 0.0), programs, np.array([corner.load for corner in corners]))
+    return Frontier(model, corners, max(gap, 0.0))
 
 
 def _crossing(below: Corner, above: Corner) -> tuple[float, float]:

@@ -10,10 +10,9 @@ import numpy as np
 
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
-from jettison.policies.network.evaluate import evaluate, keep_shares
+from jettison.policies.network.evaluate import drop_plan, evaluate, keep_shares
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
-from jettison.policies.network.plans import drop_plan
 from jettison.policies.network.range_setting import RangeDrop
 
 if TYPE_CHECKING:
@@ -100,7 +99,8 @@ def _locations(graph: QueryGraph, model: DropModel) -> str:
     gain = model.full_gain()
     rows = []
     for location in model.locations:
-        served = graph.outputs_below[location.stream if location.target is None else location.target]
+        reader = location.stream if location.target is None else location.target
+        served = [name for name, output in graph.outputs.items() if reader in (name, *graph.above[output.source])]
         share = float(gain[list(location.units)].sum()) / max(model.full_load, 1e-12)
         kind = "semantic" if location.semantic else "random"
         rows.append([location.name, kind, f"{location.rate:.4g}", f"{share:.1%}", ", ".join(sorted(served))])

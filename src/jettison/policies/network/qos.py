@@ -7,15 +7,15 @@ utilities of outputs can be added.
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from jettison.errors import refuse
 
-Point = tuple[float, float]
 _TOLERANCE = 1e-9
 
 
@@ -94,11 +94,8 @@ class LossTolerance:
 
     def at(self, percent: float) -> float:
         """Utility when so many percent are delivered."""
-        if not 0.0 <= percent < 100.0:
-            return self.points[0 if percent < 0.0 else -1][1]
-        position = bisect.bisect_right([point[0] for point in self.points], percent)
-        (x0, y0), (x1, y1) = self.points[position - 1], self.points[position]
-        return y0 + (y1 - y0) * (percent - x0) / (x1 - x0)
+        delivered, utility = np.array(self.points).T
+        return float(np.interp(percent, delivered, utility))
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

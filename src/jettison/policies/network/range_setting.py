@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -50,24 +49,10 @@ class RangeDrop(Setting):
 
     def check(self) -> None:
         """The ranges are few, none is empty, and they ascend."""
-        ranges = self.drop
-        if len(ranges) > MOST_RANGES:
-            refuse(
-                f"`drop` takes at most {MOST_RANGES} ranges",
-                str(len(ranges)),
-                hint="join ranges that lie close together",
-            )
-        for low, end in ranges:
-            if low >= end:
-                hint = "swap the ends, or leave out an empty range"
-                refuse("a range must be low < end", f"[{low:g}, {end:g})", hint=hint)
-        for (_, end), (low, _) in itertools.pairwise(ranges):
-            if low < end:
-                refuse(
-                    "ranges must ascend and not overlap",
-                    f"{low:g} after {end:g}",
-                    hint="sort the ranges, and join those that overlap",
-                )
+        edges = [edge for part in self.drop for edge in part]
+        if len(self.drop) > MOST_RANGES or edges != sorted(edges) or any(low == end for low, end in self.drop):
+            expected = f"`drop` takes at most {MOST_RANGES} ranges, each low < end, which ascend and do not overlap"
+            refuse(expected, repr(self.drop), hint="sort them, and join ranges that overlap or lie close together")
 
     @property
     def keeps_everything(self) -> bool:
@@ -83,9 +68,7 @@ class RangeDrop(Setting):
         return Decision(~dropped, np.ones(len(rows)))
 
 
-def few_ranges(
-    ranges: Sequence[tuple[float, float, float]], most: int = MOST_RANGES
-) -> list[tuple[float, float, float]]:
+def few_ranges(ranges: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
     """Join ranges that touch, and if too many are left keep the heaviest; triples of low, end and share of the rows.
 
     Leaving ranges out drops less than was asked, never something else.
@@ -100,7 +83,7 @@ def few_ranges(
             joined[-1] = (first, end, before + share)
         else:
             joined.append((low, end, share))
-    heaviest = sorted(joined, key=lambda item: -item[2])[:most]
+    heaviest = sorted(joined, key=lambda item: -item[2])[:MOST_RANGES]
     return sorted(heaviest)
 
 

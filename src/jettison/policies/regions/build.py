@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from jettison.errors import did_you_mean, refuse
 from jettison.policies.regions.configure import Configuration, configure
 from jettison.policies.regions.consolidate import RegionStatistics, consolidate, frequencies
-from jettison.policies.regions.equidepth import equi_depth
-from jettison.policies.regions.grid import uniform_grid
+from jettison.policies.regions.even_regions import equi_depth, uniform_grid
 from jettison.policies.regions.qdpart import qdpart
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source.partition import MOST_PATTERNS, MOST_REGIONS, OTHER_PATTERNS, Partition, with_missing
@@ -129,11 +128,8 @@ def partition_by(partitioning: Partitioning, queries: RangeQueries, sample: Samp
         return equi_depth(space, space.codes(centres), regions)
     if partitioning == "qdpart":
         return qdpart(space, sample.codes, sample.hits, regions)
-    refuse(
-        f"`partitioning` must be one of {', '.join(PARTITIONINGS)}",
-        repr(partitioning),
-        hint=did_you_mean(partitioning, PARTITIONINGS, otherwise="'qdpart' suits most queries"),
-    )
+    hint = did_you_mean(partitioning, PARTITIONINGS, otherwise='"auto" compares them')
+    refuse(f"`partitioning` must be one of auto, {', '.join(PARTITIONINGS)}", repr(partitioning), hint=hint)
 
 
 def build(queries: RangeQueries, sample: Sample, *, partitioning: Partitioning, regions: int) -> Built:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jettison.errors import refuse
 from jettison.source.space import Floats
@@ -112,7 +112,9 @@ def _two_levels(qos: Floats, rows: Floats, target: float, fairness: float) -> Fl
     cheap = float(rows[qos * total < qos.sum() * rows].sum())
     lower = min(max((target - fairness * cheap) / total, 0.0), 1.0 - fairness)
     # The knapsack above the lower level: fill the regions up to the upper one, cheapest rows first.
-    order = _cheapest_first(qos, rows)
+    per_row = qos / np.maximum(rows, _SMALLEST)
+    per_row[rows <= 0.0] = np.inf  # those without rows come last, where nothing is left to fill
+    order = per_row.argsort(kind="stable")
     capacity = fairness * rows[order]
     before = capacity.cumsum() - capacity
     fill = np.minimum(np.maximum(target - lower * total - before, 0.0), capacity)
@@ -120,10 +122,3 @@ def _two_levels(qos: Floats, rows: Floats, target: float, fairness: float) -> Fl
     drop[order] += fill / np.maximum(rows[order], _SMALLEST)
     capped: Floats = np.minimum(drop, 1.0)
     return capped
-
-
-def _cheapest_first(qos: Floats, rows: Floats) -> NDArray[np.int64]:
-    """Regions by QoS lost per row; those without rows come last, where nothing is left to fill."""
-    per_row = qos / np.maximum(rows, _SMALLEST)
-    per_row[rows <= 0.0] = np.inf
-    return per_row.argsort(kind="stable")

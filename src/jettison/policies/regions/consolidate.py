@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.policies.regions import matching
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source.partition import Partition
 from jettison.source.space import CELLS, Floats
 
-_PAIRS_AT_ONCE = 200_000
 # A box thinner than this share of a region counts as this thick: `x = 5` has no volume, but rows can match it.
 _THINNEST = 1e-9
 
@@ -86,18 +86,19 @@ def _shared_out(
 
     Last, per query, its rows in all regions; without any, its value falls to no region.
     """
-    overlap = _Overlap(queries, partition)
+    edges = np.searchsorted(queries.owner, np.arange(len(queries) + 1))
     per_row = np.zeros(partition.regions)
     has_queries = np.zeros(partition.regions, dtype=bool)
     wanted = np.zeros(len(queries))
-    for first, stop, query, count in _blocks(queries, partition.regions):
-        share = overlap.of(first, stop)
+    for query, after in matching.blocks(np.diff(edges) * partition.regions):
+        boxes = slice(edges[query], edges[after])
+        share = _overlap(queries, boxes, partition)
         has_queries |= share.any(axis=0)
-        owner = queries.owner[first:stop] - query
-        rows = np.bincount(owner, weights=share @ rows_of_region, minlength=count)
+        owner = queries.owner[boxes] - query
+        rows = np.bincount(owner, weights=share @ rows_of_region, minlength=after - query)
         known = rows > 0.0
-        wanted[query : query + count] = rows
-        of_each_row = np.where(known, value[query : query + count] / np.where(known, rows, 1.0), 0.0)
+        wanted[query:after] = rows
+        of_each_row = np.where(known, value[query:after] / np.where(known, rows, 1.0), 0.0)
         per_row += of_each_row[owner] @ share
     return per_row * rows_of_region, has_queries, wanted
 
@@ -115,46 +116,24 @@ def _region_positions(partition: Partition) -> tuple[Floats, Floats, NDArray[np.
     return starts, ends, (missing >> np.arange(partition.dimensions)[:, None] & 1).astype(bool)
 
 
-class _Overlap:
-    """How much of each region each box of the queries covers."""
+def _overlap(queries: RangeQueries, boxes: slice, partition: Partition) -> Floats:
+    """Share of each region's volume that each of the queries' boxes covers, shape (boxes, regions).
 
-    def __init__(self, queries: RangeQueries, partition: Partition) -> None:
-        self._starts, self._ends, self._missing = _region_positions(partition)
-        self._low, self._high = queries.space.positions(queries.low), queries.space.positions(queries.high)
-        self._cells = queries.space.codes(queries.low)
-        self._holds_missing = np.isneginf(queries.low)
-
-    def of(self, first: int, stop: int) -> Floats:
-        """Share of each region's volume that each of the boxes covers, shape (boxes, regions).
-
-        A box thinner than a cell lies in the cell of its lower edge. Missing values are covered by boxes that hold them.
-        """
-        low, high, cells = self._low[first:stop], self._high[first:stop], self._cells[first:stop]
-        share = np.ones((len(low), self._starts.shape[1]))
-        for axis, (starts, ends, missing) in enumerate(zip(self._starts, self._ends, self._missing, strict=True)):
-            covered = np.minimum(high[:, axis, None], ends)
-            covered -= np.maximum(low[:, axis, None], starts)
-            covered /= ends - starts
-            thin = high[:, axis] <= low[:, axis]
-            if thin.any():
-                cell = cells[thin, axis, None]
-                covered[thin] = np.where((cell >= starts) & (cell < ends), _THINNEST, 0.0)
-            np.maximum(covered, 0.0, out=covered)
-            if missing.any():
-                covered[:, missing] = self._holds_missing[first:stop, axis, None]
-            share *= covered
-        return share
-
-
-def _blocks(queries: RangeQueries, regions: int) -> list[tuple[int, int, int, int]]:
-    """Blocks of whole queries as (first box, box after the last, first query, number of queries)."""
-    per_block = max(_PAIRS_AT_ONCE // max(regions, 1), 1)
-    edges = np.searchsorted(queries.owner, np.arange(len(queries) + 1))
-    blocks = []
-    query = 0
-    while query < len(queries):
-        after = int(np.searchsorted(edges, edges[query] + per_block, side="right")) - 1
-        after = min(max(after, query + 1), len(queries))
-        blocks.append((int(edges[query]), int(edges[after]), query, after - query))
-        query = after
-    return blocks
+    A box thinner than a cell lies in the cell of its lower edge. Missing values are covered by boxes that hold them.
+    """
+    space, lowest = queries.space, queries.low[boxes]
+    low, high, cells = space.positions(lowest), space.positions(queries.high[boxes]), space.codes(lowest)
+    share = np.ones((len(low), partition.regions))
+    for axis, (starts, ends, missing) in enumerate(zip(*_region_positions(partition), strict=True)):
+        covered = np.minimum(high[:, axis, None], ends)
+        covered -= np.maximum(low[:, axis, None], starts)
+        covered /= ends - starts
+        thin = high[:, axis] <= low[:, axis]
+        if thin.any():
+            cell = cells[thin, axis, None]
+            covered[thin] = np.where((cell >= starts) & (cell < ends), _THINNEST, 0.0)
+        np.maximum(covered, 0.0, out=covered)
+        if missing.any():
+            covered[:, missing] = np.isneginf(lowest[:, axis, None])
+        share *= covered
+    return share

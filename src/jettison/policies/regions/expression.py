@@ -5,28 +5,81 @@
 
     weight is null or weight > 3
 
-An expression becomes a list of disjoint boxes. Comparisons are exact: `x <= 5` ends just after 5. They have SQL's
-meaning: a comparison with a missing value is neither true nor false, and an attribute that an expression does not
-mention may have any value or none. Missing values lie at minus infinity, so only sides that begin there hold them.
+An expression becomes a list of half-open boxes, which are disjoint, so that volumes and hits can be added up.
+Comparisons are exact: `x <= 5` ends just after 5. They have SQL's meaning: a comparison with a missing value is neither
+true nor false, and an attribute that an expression does not mention may have any value or none. Missing values lie at
+minus infinity, so only sides that begin there hold them.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from jettison.errors import InvalidSetting, explain, refuse
-from jettison.policies.regions.boxes import Box, Boxes, Interval, difference, intersection, union
-from jettison.source.space import HIGHEST, LOWEST, Attribute, Space
+from jettison.source.space import HIGHEST, LOWEST, Space
+
+Interval = tuple[float, float]
+Box = tuple[Interval, ...]
+Boxes = list[Box]
+
+
+def intersection(first: Boxes, second: Boxes) -> Boxes:
+    """Points in both sets."""
+    return [met for one in first for other in second if (met := _meet(one, other)) is not None]
+
+
+def union(first: Boxes, second: Boxes) -> Boxes:
+    """Points in either set; what both hold is counted once."""
+    return first + difference(second, first)
+
+
+def difference(whole: Boxes, removed: Boxes) -> Boxes:
+    """Points of the first set that are not in the second."""
+    rest = whole
+    for hole in removed:
+        rest = [piece for box in rest for piece in _cut_out(box, hole)]
+    return rest
+
+
+def disjoint(boxes: Sequence[Box]) -> Boxes:
+    """The union of boxes that may overlap."""
+    result: Boxes = []
+    for box in boxes:
+        if all(low < high for low, high in box):
+            result = union(result, [box])
+    return result
+
+
+def _meet(one: Box, other: Box) -> Box | None:
+    met = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+    return met if all(low < high for low, high in met) else None
+
+
+def _cut_out(box: Box, hole: Box) -> Boxes:
+    """`box` without `hole`: at most two slabs per dimension."""
+    if _meet(box, hole) is None:
+        return [box]
+    pieces: Boxes = []
+    core = list(box)
+    for axis, (low, high) in enumerate(hole):
+        start, stop = core[axis]
+        if start < low:
+            pieces.append((*core[:axis], (start, low), *core[axis + 1 :]))
+        if high < stop:
+            pieces.append((*core[:axis], (high, stop), *core[axis + 1 :]))
+        core[axis] = (max(start, low), min(stop, high))
+    return pieces
+
 
 MOST_BOXES = 4096
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<text>'(?:[^']|'')*')"
-    r"|(?P<operator><=|>=|<>|!=|==|=|<|>|\(|\)|,)|(?P<word>`[^`]+`|[A-Za-z_][A-Za-z0-9_.]*))"
+    r"|(?P<comparison><=|>=|<>|!=|==|=|<|>)|(?P<sign>\(|\)|,)|(?P<word>`[^`]+`|[A-Za-z_][A-Za-z0-9_.]*))"
 )
-_OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -36,9 +89,6 @@ class _Token(NamedTuple):
     place: int
 
 
-ANYTHING: Interval = (-math.inf, math.inf)
-"""Any value of an attribute, or none."""
-
 _PRESENT: Interval = (LOWEST, math.inf)
 _ABSENT: Interval = (-math.inf, LOWEST)
 
@@ -46,6 +96,7 @@ _ABSENT: Interval = (-math.inf, LOWEST)
 def parse(expression: str, space: Space) -> Boxes:
     """The points that satisfy `expression`, as disjoint boxes; none if nothing can.
 
+    >>> from jettison.source.space import Attribute
     >>> space = Space([Attribute.number("x", 0, 10), Attribute.integer("n", 0, 9)])
     >>> parse("x between 2 and 4 and not (x >= 3 or n < 5)", space)
     [((2.0, 3.0), (5.0, inf))]
@@ -65,53 +116,50 @@ class _Parser:
     def __init__(self, expression: str, space: Space) -> None:
         self._expression = expression
         self._space = space
-        self._everything: Box = (ANYTHING,) * space.dimensions
+        self._everything: Box = ((-math.inf, math.inf),) * space.dimensions  # any value of an attribute, or none
         self._tokens = self._scan()
         self._next = 0
 
     def whole(self) -> Boxes:
         boxes = self._disjunction(negated=False)
-        if self._peek().kind != "end":
+        if self._tokens[self._next].kind != "end":
             raise self._error("the end of the expression, `and` or `or`")
         return boxes
 
-    def _disjunction(self, *, negated: bool) -> Boxes:
-        boxes, both = self._conjunction(negated=negated), intersection if negated else union
-        while self._word("or"):
-            boxes = self._bounded(both(boxes, self._conjunction(negated=negated)))
+    def _disjunction(self, negated: bool) -> Boxes:
+        return self._joined("or", self._conjunction, negated)
+
+    def _conjunction(self, negated: bool) -> Boxes:
+        return self._joined("and", self._negation, negated)
+
+    def _joined(self, word: str, part: Callable[[bool], Boxes], negated: bool) -> Boxes:
+        boxes, both = part(negated), intersection if (word == "and") != negated else union
+        while self._accept(word):
+            boxes = self._bounded(both(boxes, part(negated)))
         return boxes
 
-    def _conjunction(self, *, negated: bool) -> Boxes:
-        boxes, both = self._negation(negated=negated), union if negated else intersection
-        while self._word("and"):
-            boxes = self._bounded(both(boxes, self._negation(negated=negated)))
-        return boxes
-
-    def _negation(self, *, negated: bool) -> Boxes:
-        if self._word("not"):
-            return self._negation(negated=not negated)
-        if self._operator("("):
-            boxes = self._disjunction(negated=negated)
+    def _negation(self, negated: bool) -> Boxes:
+        if self._accept("not"):
+            return self._negation(not negated)
+        if self._accept("("):
+            boxes = self._disjunction(negated)
             self._expect(")")
             return boxes
-        return self._comparison(negated=negated)
+        return self._comparison(negated)
 
-    def _comparison(self, *, negated: bool) -> Boxes:
-        if self._peek().kind in ("number", "text"):
-            constant = self._constant()
-            operator = self._comparator()
-            attribute = self._attribute()
-            true = self._compared(attribute, _MIRRORED.get(operator, operator), constant)
+    def _comparison(self, negated: bool) -> Boxes:
+        if self._tokens[self._next].kind in ("number", "text"):
+            constant, comparison, attribute = self._constant(), self._comparator(), self._attribute()
+            true = self._compared(attribute, _MIRRORED.get(comparison, comparison), constant)
             return self._true_or_false(attribute, true, negated)
         attribute = self._attribute()
-        if self._word("is"):
-            present = self._word("not")
-            if not self._word("null"):
-                raise self._error("`null` after `is`")
+        if self._accept("is"):
+            present = self._accept("not")
+            self._expect("null", " after `is`")
             return self._slabs(self._space.index(attribute), [_PRESENT if present != negated else _ABSENT])
-        if self._word("not"):
+        if self._accept("not"):
             return self._true_or_false(attribute, self._range_or_list(attribute), not negated)
-        if self._peek().text.lower() in ("between", "in"):
+        if self._tokens[self._next].text.lower() in ("between", "in"):
             return self._true_or_false(attribute, self._range_or_list(attribute), negated)
         return self._true_or_false(attribute, self._compared(attribute, self._comparator(), self._constant()), negated)
 
@@ -122,16 +170,15 @@ class _Parser:
         return self._bounded(difference(self._slabs(self._space.index(attribute), [_PRESENT]), true))
 
     def _range_or_list(self, attribute: str) -> Boxes:
-        if self._word("between"):
+        if self._accept("between"):
             lower = self._compared(attribute, ">=", self._constant())
-            if not self._word("and"):
-                raise self._error("`and` after `between`")
+            self._expect("and", " after `between`")
             return intersection(lower, self._compared(attribute, "<=", self._constant()))
-        if not self._word("in"):
+        if not self._accept("in"):
             raise self._error("`between` or `in`")
         self._expect("(")
         boxes = self._compared(attribute, "=", self._constant())
-        while self._operator(","):
+        while self._accept(","):
             boxes = union(boxes, self._compared(attribute, "=", self._constant()))
         self._expect(")")
         return boxes
@@ -148,7 +195,7 @@ class _Parser:
             )
         value = min(max(attribute.coordinate(constant), LOWEST), HIGHEST)
         low, high = _PRESENT
-        after = _just_after(attribute, value)
+        after = math.floor(value) + 1.0 if attribute.whole else math.nextafter(value, math.inf)
         start = float(math.ceil(value)) if attribute.whole else value
         intervals = {
             "<": [(low, start)],
@@ -167,58 +214,38 @@ class _Parser:
 
     def _bounded(self, boxes: Boxes) -> Boxes:
         if len(boxes) > MOST_BOXES:
-            refuse(
+            expected, hint = (
                 f"an expression may be made of at most {MOST_BOXES} boxes",
-                str(len(boxes)),
-                where=repr(self._expression),
-                hint="divide it into several queries",
+                "divide it into several queries",
             )
+            refuse(expected, str(len(boxes)), where=repr(self._expression), hint=hint)
         return boxes
 
     def _constant(self) -> float | str:
-        token = self._take()
-        if token.kind == "number":
-            return float(token.text)
-        if token.kind == "text":
-            return token.text[1:-1].replace("''", "'")
-        raise self._error("a number or a quoted text", token)
+        token = self._take("a number or a quoted text", "number", "text")
+        return float(token.text) if token.kind == "number" else token.text[1:-1].replace("''", "'")
 
     def _attribute(self) -> str:
-        token = self._take()
-        if token.kind != "word":
-            raise self._error("the name of an attribute", token)
-        return token.text.strip("`")
+        return self._take("the name of an attribute", "word").text.strip("`")
 
     def _comparator(self) -> str:
-        token = self._take()
-        if token.text not in _OPERATORS:
-            raise self._error("a comparison such as < or =", token)
-        return token.text
+        return self._take("a comparison such as < or =", "comparison").text
 
-    def _word(self, word: str) -> bool:
-        return self._accept("word", word)
-
-    def _operator(self, operator: str) -> bool:
-        return self._accept("operator", operator)
-
-    def _accept(self, kind: str, text: str) -> bool:
-        token = self._peek()
-        if token.kind == kind and token.text.lower() == text:
-            self._next += 1
-            return True
-        return False
-
-    def _expect(self, operator: str) -> None:
-        if not self._operator(operator):
-            raise self._error(f"`{operator}`")
-
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _take(self) -> _Token:
+    def _take(self, expected: str, *kinds: str) -> _Token:
         token = self._tokens[self._next]
-        self._next += token.kind != "end"
+        if token.kind not in kinds:
+            raise self._error(expected)
+        self._next += 1
         return token
+
+    def _accept(self, text: str) -> bool:
+        found = self._tokens[self._next].text.lower() == text
+        self._next += found
+        return found
+
+    def _expect(self, text: str, after: str = "") -> None:
+        if not self._accept(text):
+            raise self._error(f"`{text}`{after}")
 
     def _scan(self) -> list[_Token]:
         tokens, place, text = [], 0, self._expression.rstrip()
@@ -234,17 +261,7 @@ class _Parser:
         return [*tokens, _Token("end", "the end", len(text))]
 
     def _error(self, expected: str, token: _Token | None = None) -> InvalidSetting:
-        found = self._peek() if token is None else token
-        return InvalidSetting(
-            explain(
-                expected,
-                f"{found.text!r} at {found.place}",
-                where=f"query {self._expression!r}",
-                hint="a query is like price > 10 and not (sector = 'tech' or qty < 5)",
-            )
-        )
-
-
-def _just_after(attribute: Attribute, value: float) -> float:
-    """Smallest coordinate that is greater than `value`."""
-    return math.floor(value) + 1.0 if attribute.whole else math.nextafter(value, math.inf)
+        found = self._tokens[self._next] if token is None else token
+        got, where = f"{found.text!r} at {found.place}", f"query {self._expression!r}"
+        hint = "a query is like price > 10 and not (sector = 'tech' or qty < 5)"
+        return InvalidSetting(explain(expected, got, where=where, hint=hint))

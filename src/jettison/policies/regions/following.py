@@ -45,7 +45,7 @@ class NewestRows:
     def __init__(self, rows: Floats, at_least: int) -> None:
         # In an order of chance: a sample that came sorted would otherwise lose one end of the stream first.
         self._rows: Floats = np.random.default_rng(0).permutation(rows)
-        self._most = max(len(rows), at_least)
+        self.capacity = max(len(rows), at_least)
         self._last_batch: dict[str, int] = {}
         self.new = 0
 
@@ -55,7 +55,7 @@ class NewestRows:
             return
         self._last_batch[point] = batch_id
         given = np.asarray(rows, dtype=np.float64).reshape(-1, self._rows.shape[1])
-        self._rows = np.concatenate([self._rows, given])[-self._most :]
+        self._rows = np.concatenate([self._rows, given])[-self.capacity :]
         self.new += len(given)
 
     def take(self) -> Floats:
@@ -69,10 +69,6 @@ class NewestRows:
     def restore(self, saved: SavedRows) -> None:
         self._rows = saved.rows.reshape(-1, self._rows.shape[1])
         self.new, self._last_batch = saved.new, dict(saved.last_batch)
-
-    @property
-    def capacity(self) -> int:
-        return self._most
 
 
 @dataclass(slots=True)

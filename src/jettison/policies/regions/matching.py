@@ -7,6 +7,7 @@ candidates are checked in the other dimensions, and there by ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ def pairs(points: Floats, low: Floats, high: Floats) -> Iterator[tuple[Indices, 
     axes = [_Ranked(points[:, axis], low[:, axis], high[:, axis]) for axis in range(points.shape[1])]
     narrow = min(axes, key=lambda axis: int(axis.count.sum()))
     others = [axis for axis in axes if axis is not narrow]
-    for start, end in _blocks(narrow.count):
+    for start, end in blocks(narrow.count):
         count = narrow.count[start:end]
         # The ranks from the first to the last one inside, of one box after the other.
         place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - narrow.first[start:end], count)
@@ -52,8 +53,8 @@ class _Ranked:
         self.count = np.maximum(np.searchsorted(ordered, high).astype(np.int32) - self.first, 0)
 
 
-def _blocks(lengths: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Ranges of boxes with a bounded number of candidates in each, so that memory stays bounded."""
+def blocks(lengths: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
+    """Ranges of consecutive items whose lengths add up to a bounded number, so that memory stays bounded."""
     total = np.cumsum(lengths, dtype=np.int64)
     start = 0
     while start < len(lengths):

@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jettison.policies.regions.equidepth import halve_most_populous
-from jettison.policies.regions.grid import uniform_grid
-from jettison.policies.regions.splitting import gaps, parting
+from jettison.policies.regions.even_regions import halve_most_populous, parting, uniform_grid
 from jettison.source.partition import Leaf, Partition, grown
 from jettison.source.space import CELLS, Codes, Floats, Space
 
@@ -79,7 +77,7 @@ class _Points:
             return None
         codes = self.codes[self.axes, order]
         diversity = _diversity(self.hits[order], self.position[self.axes, order])
-        floor = np.where(gaps(codes), diversity[0][:, :-1] + diversity[1][:, 1:], np.inf)
+        floor = np.where(np.diff(codes) > 0, diversity[0][:, :-1] + diversity[1][:, 1:], np.inf)
         place = floor.argmin(axis=1)
         benefit = diversity[0][:, -1] - floor[self.axes[:, 0], place]
         axis = int(benefit.argmax())

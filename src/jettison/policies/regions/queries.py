@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jettison.errors import refuse
 from jettison.policies.regions import matching
-from jettison.policies.regions.boxes import disjoint
-from jettison.policies.regions.expression import parse
+from jettison.policies.regions.expression import disjoint, parse
 from jettison.source.space import LOWEST, Attribute, Floats, Space, comparable
 
 Indices = NDArray[np.int64]

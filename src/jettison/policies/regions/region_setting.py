@@ -1,9 +1,10 @@
-"""Drop by region of the data space: each region keeps its own share of the rows."""
+"""Drop by region of the data space: each region keeps its own share of the rows. And what regions a plan can hold."""
 
 from __future__ import annotations
 
-import itertools
+import json
 import math
+import zlib
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,11 @@ from jettison.core.documents import Seconds, Share
 from jettison.core.setting import Setting, check_together
 from jettison.core.spec import Spec
 from jettison.errors import refuse
+from jettison.source.partition import Partition
+from jettison.source.raster import Ints, Raster
 from jettison.source.space import CELLS, Space
+
+_EDGES = (1,), (CELLS + 1,)  # of the domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +97,16 @@ class RegionDrop(Setting):
         )
         if not self.keep and not self.cells and not self.cuts and not self.missing:
             return
-        if any(not one or one[0] != 1 or one[-1] != CELLS + 1 for one in self.cuts):
+        ascending = all(one == tuple(sorted(set(one))) and (one[:1], one[-1:]) == _EDGES for one in self.cuts)
+        # A region for each pattern of missing values bounds the number of attributes, and so the product.
+        complete = len(self.missing) == 1 << len(self.cuts) and len(self.cells) == math.prod(
+            len(one) + 1 for one in self.cuts
+        )
+        if not ascending or not complete:
             refuse(
-                f"cuts that begin with 1 and end with {CELLS + 1}, the edges of the domain",
-                str(self.cuts),
-                hint="`Raster.of` lays them out so",
-            )
-        if len(self.missing) != 1 << len(self.cuts):
-            refuse(
-                f"a region for each of {1 << len(self.cuts)} patterns of missing values",
-                str(len(self.missing)),
-                hint="`Partition.of_pattern` gives them",
-            )
-        expected = math.prod(len(one) + 1 for one in self.cuts)
-        if len(self.cells) != expected:
-            refuse(
-                f"{expected} cells between the cuts",
-                str(len(self.cells)),
-                hint="n cuts of an attribute make n + 1 cells along it: pass the product over all attributes",
-            )
-        if any(a >= b for one in self.cuts for a, b in itertools.pairwise(one)):
-            refuse(
-                "cuts in ascending order", str(self.cuts), hint="sort the cuts of each attribute, and name each once"
+                f"ascending cuts from 1 to {CELLS + 1}, all cells between them, and a region for each pattern of nulls",
+                f"{len(self.cells)} cells, {len(self.missing)} patterns and the cuts {self.cuts}",
+                hint="`Raster.of` lays out cuts and cells, `Partition.of_pattern` regions of missing values",
             )
         shares = {len(self.keep), len(self.keep if self.late_keep is None else self.late_keep)}
         if len(shares) != 1 or not all(0 <= region < len(self.keep) for region in (*self.cells, *self.missing)):
@@ -132,3 +125,38 @@ class RegionSpec(Spec):
     sample_every: int = 0
 
     kind: ClassVar[str] = RegionDrop.kind
+
+
+PLAN_MOST_CELLS = 12_000
+"""Cells of a plan's raster; each takes up to four characters of the plan."""
+
+# A backend that cannot make its tables as deep as the fullest bucket uses finer buckets, between the first and the
+# last inner cut only, and takes no more cuts in one of them than this.
+ZOOMED_BITS = 11
+ZOOMED_BUCKETS = 1 << ZOOMED_BITS
+ZOOMED_MOST_CUTS = 3
+
+_SHARE_BYTES = 24  # the longest text of a share, with its comma
+
+
+def fits(raster: Raster | None, partition: Partition, room: float) -> bool:
+    """Whether a raster takes at most `room` bytes of a plan, and a backend can look up rows in it."""
+    if raster is None or len(raster.cells) > PLAN_MOST_CELLS:
+        return False
+    numbers = [*(axis.cuts.tolist() for axis in raster.axes), raster.cells.tolist(), partition.of_pattern().tolist()]
+    filled = len(json.dumps(numbers, separators=(",", ":"))) + 2 * (partition.regions + 1) * _SHARE_BYTES
+    return filled <= room and all(_crowd(axis.cuts) <= ZOOMED_MOST_CUTS for axis in raster.axes)
+
+
+def fingerprint(space: Space) -> int:
+    """A number that tells spaces apart, the same in every process."""
+    return zlib.crc32(repr(space.attributes).encode())
+
+
+def _crowd(cuts: Ints) -> int:
+    """Most inner cuts in one bucket, where the buckets divide the range of the inner cuts."""
+    inner = cuts[1:-1]
+    if not len(inner):
+        return 0
+    shift = max(int(inner[-1] - inner[0]).bit_length() - ZOOMED_BITS, 0)
+    return int(np.bincount(inner - inner[0] >> shift).max())

@@ -20,9 +20,8 @@ from jettison.policies.regions.choose import Candidate, best, candidates
 from jettison.policies.regions.configure import check_fairness
 from jettison.policies.regions.consolidate import frequencies
 from jettison.policies.regions.following import NewestRows, PassRate, SavedRows, share_passing
-from jettison.policies.regions.plan_raster import fingerprint, fits
 from jettison.policies.regions.queries import RangeQueries
-from jettison.policies.regions.region_setting import RegionDrop, RegionSpec
+from jettison.policies.regions.region_setting import RegionDrop, RegionSpec, fingerprint, fits
 from jettison.source import codec
 from jettison.source.raster import Raster
 from jettison.source.region_filter import Outside, RegionFilter
@@ -170,8 +169,11 @@ class Sifter(Policy):
 
     @property
     def least_share(self) -> float:
-        """The sample, which is kept everywhere."""
-        return 1.0 / self.sample_every if self.sample_every else 0.0
+        """The sample, which is kept everywhere; and where rows outside the domain are kept, these beside the reserve."""
+        sampled = 1.0 / self.sample_every if self.sample_every else 0.0
+        beyond = 1.0 - float(self._on_plan[0].frequency.sum()) if self._outside == "keep" else 0.0
+        with_reserve = beyond / (1.0 - (1.0 - beyond) * self.reserve) if beyond > 0.0 else 0.0
+        return max(sampled + (1.0 - sampled) * beyond, with_reserve)
 
     def rebuild(self, sample: ArrayLike | dict[str, ArrayLike]) -> None:
         """Rebuild all regions from a new sample of the unfiltered stream; the next plan uses them."""

@@ -13,12 +13,11 @@ MOST_MARKS = 2000
 """Most windows marked at once, over all queries: about 40 kB of plan at worst."""
 
 
-def begin(fan: Fan, decider: Runs, watermark: int) -> WindowMarks:
+def begin(fan: Fan, watermark: int) -> WindowMarks:
     """Empty marks from the first window on that is still open at `watermark`."""
     unit = fan.first_unit_open_at(watermark - _retained(fan))
     first = tuple(fan.windows(branch, unit).start for branch in fan.branches)
-    empty = WindowMarks(first, ("",) * len(first), ((),) * len(first), next_unit=unit)
-    return with_state(empty, decider.start())
+    return WindowMarks(first, ("",) * len(first), ((),) * len(first), next_unit=unit)
 
 
 def furthest_unit(fan: Fan, marks: WindowMarks) -> int:
@@ -36,7 +35,7 @@ def extend(fan: Fan, marks: WindowMarks, decider: Runs, *, begun: int, until: in
     """
     assert marks.next_unit is not None
     added = ["" for _ in fan.branches]
-    state = state_of(marks)
+    state = DecisionState(marks.run, marks.owed)
     for unit in range(marks.next_unit, max(until, marks.next_unit)):
         run = state.run
         if unit < begun:
@@ -48,10 +47,10 @@ def extend(fan: Fan, marks: WindowMarks, decider: Runs, *, begun: int, until: in
         if not dropped and fan.partly_void(unit):
             state = replace(state, run=run)  # a query without an answer here still waits for one
         for place, branch in enumerate(fan.branches):
-            shut = unit >= begun and branch.name in marks.shut
-            added[place] += _letters(fan, branch, unit, dropped=dropped or shut)
+            decided = DROP if dropped or (unit >= begun and branch.name in marks.shut) else KEEP
+            added[place] += "".join(VOID if branch.pipeline.void(n) else decided for n in fan.windows(branch, unit))
     letters = [old + new for old, new in zip(marks.marks, added, strict=True)]
-    extended = replace(with_state(marks, state), next_unit=max(until, marks.next_unit))
+    extended = replace(marks, run=state.run, owed=state.owed, next_unit=max(until, marks.next_unit))
     return _with_letters(fan, extended, marks.first, letters)
 
 
@@ -71,21 +70,6 @@ def drops_open_at(fan: Fan, marks: WindowMarks, watermark: int) -> bool:
     return not trim(fan, marks, watermark).keeps_everything
 
 
-def state_of(marks: WindowMarks) -> DecisionState:
-    """What the decider remembers, out of the marks."""
-    return DecisionState(marks.run, marks.owed)
-
-
-def with_state(marks: WindowMarks, state: DecisionState) -> WindowMarks:
-    """The marks with what the decider remembers."""
-    return replace(marks, run=state.run, owed=state.owed)
-
-
-def _letters(fan: Fan, branch: Branch, unit: int, *, dropped: bool) -> str:
-    decided = DROP if dropped else KEEP
-    return "".join(VOID if branch.pipeline.void(n) else decided for n in fan.windows(branch, unit))
-
-
 def _retained(fan: Fan) -> int:
     # A window is emitted once the watermark passes its end; marks stay for a while longer, so that no lag of a nested
     # level or of the report can find them gone.
@@ -99,7 +83,7 @@ def _with_letters(fan: Fan, marks: WindowMarks, first: Sequence[int], letters: S
 
 def _opens(branch: Branch, first: int, letters: str) -> tuple[int | None, ...]:
     """For each window the first time that the next kept one needs; windows not marked yet count as kept."""
-    opens = _first_answer(branch, first + len(letters))
+    opens = branch.pipeline.need_near(first + len(letters), 1)[0]
     result: list[int | None] = []
     for place in range(len(letters) - 1, -1, -1):
         if letters[place] == KEEP:
@@ -108,10 +92,3 @@ def _opens(branch: Branch, first: int, letters: str) -> tuple[int | None, ...]:
             opens = need[0]
         result.append(None if letters[place] == KEEP else opens)
     return tuple(reversed(result))
-
-
-def _first_answer(branch: Branch, window: int) -> int:
-    """The first time that the first window from `window` on that can have an answer needs."""
-    while (need := branch.pipeline.need(window)) is None:
-        window += 1
-    return need[0]

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from jettison.errors import refuse
-from jettison.policies.window.described import Window, grid_of
-from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_grid import Grid, Window, grid_of
 
 Start = TypeVar("Start", int, datetime)
 _EPOCH = datetime.fromtimestamp(0, UTC)

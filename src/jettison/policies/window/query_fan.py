@@ -2,6 +2,8 @@
 
 A row can only be dropped when no query needs it, so all queries decide at once: for a *unit*, a stretch of time as
 long as the least common multiple of their slides. A pipeline alone is a fan of one, and a unit is one window.
+
+Where no drop of windows within their gaps is enough, admission control says which queries to shut down.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jettison.errors import refuse
-from jettison.policies.window.window_choice import check_gap
+from jettison.policies.window.window_choice import check_gap, highest_share
 from jettison.policies.window.window_needs import Pipeline
+
+_EASE = 1.25  # a query is opened again only when there is this much more room than it needs
 
 
 @dataclass(frozen=True)
@@ -134,15 +138,64 @@ class Fan:
 
     def spared(self, unit: int, run: int) -> int:
         """Time whose rows nobody needs while `run` units are dropped between two that are kept, near `unit`."""
-        before = max(self._need_near(branch, self.windows(branch, unit).stop - 1, -1)[1] for branch in self.branches)
-        after = min(
-            self._need_near(branch, self.windows(branch, unit + run + 1).start, 1)[0] for branch in self.branches
-        )
+        before = max(b.pipeline.need_near(self.windows(b, unit).stop - 1, -1)[1] for b in self.branches)
+        after = min(b.pipeline.need_near(self.windows(b, unit + run + 1).start, 1)[0] for b in self.branches)
         return max(0, after - before)
 
-    @staticmethod
-    def _need_near(branch: Branch, window: int, step: int) -> tuple[int, int]:
-        """What the nearest window in that direction needs, void ones passed over."""
-        while (need := branch.pipeline.need(window)) is None:
-            window += step
-        return need
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Queries that stay open, and the share of their work that may be done.
+
+    Parameters
+    ----------
+    shut
+        Names of the queries that deliver nothing, the costliest first.
+    share
+        Share of the open queries' rows that may be processed.
+    enough
+        Whether that share can be reached within the gaps of the open queries.
+    """
+
+    shut: tuple[str, ...]
+    share: float
+    enough: bool
+
+
+def admit(fan: Fan, share: float, *, already_shut: tuple[str, ...] = ()) -> Admission:
+    """Shut down the costliest query whose gap stands in the way, then the next, until the rest fits `share`.
+
+    The last query is never shut: a query that may not miss more than its gap is late rather than silent, and
+    `enough` says so. A query that is shut already is opened again only when there is room to spare.
+
+    >>> from jettison.policies.window import Grid, Pipeline
+    >>> hourly = Branch("hourly", Pipeline((Grid(60, 60),)), max_gap=1, cost=9.0)
+    >>> daily = Branch("daily", Pipeline((Grid(60, 60),)), max_gap=9, cost=1.0)
+    >>> admit(Fan((hourly, daily)), 0.6).shut, admit(Fan((hourly, daily)), 0.3).shut
+    ((), ('hourly',))
+    """
+    total = _cost(fan)
+    shut: list[str] = []
+    while share < 1.0 and len((rest := fan.without(shut)).branches) > 1:
+        # The queries that tolerate the smallest number of units hold all others back.
+        in_the_way = [branch for branch in rest.branches if rest.gap_in_units(branch) == rest.max_gap]
+        costliest = max(in_the_way, key=lambda branch: branch.cost)
+        ease = _EASE if costliest.name in already_shut else 1.0
+        if least_keep(rest) * _cost(rest) / total * ease <= share:
+            break
+        shut.append(costliest.name)
+    rest = fan.without(shut)
+    allowed = min(share * total / _cost(rest), 1.0)
+    return Admission(tuple(shut), allowed, enough=least_keep(rest) <= allowed + 1e-9)
+
+
+def least_keep(fan: Fan) -> float:
+    """Smallest share of rows that must be kept to stay within every gap."""
+    if fan.max_gap < 1:
+        return 1.0
+    spared = fan.spared(0, fan.max_gap)
+    return 1.0 - highest_share(fan.max_gap) * spared / (fan.max_gap * fan.length)
+
+
+def _cost(fan: Fan) -> float:
+    return sum(branch.cost for branch in fan.branches)

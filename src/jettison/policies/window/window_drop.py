@@ -11,13 +11,11 @@ from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
 from jettison.core.stats import Budget, EventTimes, Stats
 from jettison.errors import did_you_mean, refuse
-from jettison.policies.base import Policy
-from jettison.policies.columns import ColumnOrSql
+from jettison.policies.base import ColumnOrSql, Policy
 from jettison.policies.window import horizon
-from jettison.policies.window.described import Window, grid_of, grids_of
-from jettison.policies.window.query_fan import Branch, Fan
-from jettison.policies.window.window_admission import Admission, admit
-from jettison.policies.window.window_choice import Runs, highest_share
+from jettison.policies.window.query_fan import Admission, Branch, Fan, admit
+from jettison.policies.window.window_choice import DecisionState, Runs, highest_share
+from jettison.policies.window.window_grid import Window, grid_of, grids_of
 from jettison.policies.window.window_marks import WindowMarks, WindowSpec
 from jettison.policies.window.window_needs import Pipeline
 
@@ -211,11 +209,12 @@ class WindowDrop(Policy):
 
     def _after_closed(self, marks: WindowMarks, decider: Runs, watermark: int) -> WindowMarks:
         """Marks from the first open window on, when those before have all closed."""
-        fresh = horizon.begin(self.fan, decider, watermark)
+        fresh = horizon.begin(self.fan, watermark)
         if marks.next_unit is None:
             return fresh
         # The window that holds the newest row lies in between and is kept, so no gap goes on from the marks before.
-        return horizon.with_state(fresh, decider.kept(horizon.state_of(marks)))
+        state = decider.kept(DecisionState(marks.run, marks.owed))
+        return replace(fresh, run=state.run, owed=state.owed)
 
     def _shares(self, fan: Fan, kept_share: float, unit: int) -> tuple[float, float]:
         """Share of windows to drop so that `kept_share` of the rows remain, and the share of rows that then do.

@@ -12,7 +12,7 @@ from jettison.core.documents import Number, Share, rule
 from jettison.core.setting import Setting
 from jettison.core.spec import Spec
 from jettison.errors import refuse
-from jettison.policies.columns import ColumnOrSql
+from jettison.policies.base import ColumnOrSql
 from jettison.policies.window.query_fan import Fan
 
 KEEP, DROP, VOID = "k", "d", "v"

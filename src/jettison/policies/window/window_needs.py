@@ -64,6 +64,12 @@ class Pipeline:
             low, high = level.start(first), level.end(last)
         return low, high
 
+    def need_near(self, n: int, step: int) -> tuple[int, int]:
+        """What the nearest window in that direction needs, void ones passed over."""
+        while (need := self.need(n)) is None:
+            n += step
+        return need
+
     def void(self, n: int) -> bool:
         """Whether window `n` can never have an answer, whatever arrives."""
         return self.need(n) is None

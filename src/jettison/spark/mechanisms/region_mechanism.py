@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jettison.policies.regions.plan_raster import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS, fingerprint
+from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS, fingerprint
 from jettison.source.space import CELLS, Space
 from jettison.spark.coordinates import check_attributes, coordinate, has_code, is_missing, unclipped_code
 from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share

@@ -15,6 +15,7 @@ import numpy as np
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.lab.sim.network.admission import ADMISSIONS, admitted, input_loads
 from jettison.lab.sim.network.generator import random_network
+from jettison.lab.sim.network.survival import utilities
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel
 from jettison.policies.network.graph import Box, Output, QueryGraph
@@ -103,5 +104,5 @@ def run(settings: RunSettings) -> Judged:
 
 
 def _loss(model: DropModel, keep: dict[str, float]) -> float:
-    utilities = model.utilities(admitted(model, keep))
-    return 100.0 * (1.0 - sum(utilities.values()) / len(utilities))
+    reached = utilities(model, admitted(model, keep))
+    return 100.0 * (1.0 - sum(reached.values()) / len(reached))

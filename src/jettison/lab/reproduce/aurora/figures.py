@@ -28,6 +28,7 @@ from jettison.lab.sim.network.admission import ADMISSIONS
 from jettison.lab.sim.network.engine import Planner
 from jettison.lab.sim.network.generator import random_network, shared_network
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
+from jettison.lab.sim.network.survival import utility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
@@ -276,4 +277,4 @@ def _table(header: Sequence[str], lines: Sequence[Line]) -> str:
 
 def _foreseen(planner: Planner, loads: Sequence[float]) -> Samples:
     model = planner.model
-    return np.array([model.full_utility - model.utility(planner.at(load)) for load in loads])
+    return np.array([model.full_utility - utility(model, planner.at(load)) for load in loads])

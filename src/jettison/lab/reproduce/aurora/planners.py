@@ -16,10 +16,11 @@ from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.engine import Planner, offered, random_arrivals
 from jettison.lab.sim.network.generator import Shape, random_network
 from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
+from jettison.lab.sim.network.survival import utilities, utility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
+from jettison.policies.network.evaluate import drop_plan
 from jettison.policies.network.optimum import Program, frontier
-from jettison.policies.network.plans import drop_plan
 
 PLANNERS: Mapping[str, Callable[[DropModel], Planner]] = {
     "linear program (default)": frontier,
@@ -48,7 +49,7 @@ def gaps(seed: int, splits: int) -> Samples:
     best = np.array([program.solve(share * model.full_load).utility for share in LOADS])
     planners = [make(model) for make in PLANNERS.values()]
     reached = np.array(
-        [[model.utility(planner.at(share * model.full_load)) for share in LOADS] for planner in planners]
+        [[utility(model, planner.at(share * model.full_load)) for share in LOADS] for planner in planners]
     )
     missing = 100.0 * (best - reached)
     return np.array([missing / best, missing / np.maximum(model.full_utility - best, 1e-9)])
@@ -73,7 +74,7 @@ def delivered(seed: int, splits: int) -> Samples:
     result = []
     for share in DELIVERED_LOADS:
         survival = ours.at(share * model.full_load)
-        foreseen = _percent(model.utilities(survival).values())
+        foreseen = _percent(utilities(model, survival).values())
         got = reached(survival)
         result.append((got - foreseen, got - reached(papers.at(share * model.full_load))))
     return np.array(result).T

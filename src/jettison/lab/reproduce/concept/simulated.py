@@ -28,8 +28,7 @@ from jettison.lab.reproduce.concept.methods import (
 from jettison.lab.reproduce.concept.streams import Stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import processes
-from jettison.policies.groups.concepts import GroupConcept
-from jettison.policies.groups.distance import ConceptShift, shift
+from jettison.policies.groups.concepts import ConceptShift, GroupConcept, shift
 
 TAXI, ZIPF, CLUSTER, FOUR, PACKETS = "taxi-like", "zipf", "cluster-like", "four classes", "packets"
 ROUTES, RIDES = "routes", "taxi rides"

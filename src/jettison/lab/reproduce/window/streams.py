@@ -51,7 +51,7 @@ class FixedDrop(WindowDrop):
         if self.share > 0.0:
             decider, fan = self.decider(self.fan), self.fan
             first, last = fan.first_unit_after(START_US - 1), fan.first_unit_after(START_US + self.tuples * TUPLE_US)
-            marks = horizon.begin(fan, decider, START_US)
+            marks = horizon.begin(fan, START_US)
             marks = horizon.extend(fan, marks, decider, begun=first, until=last, drop_share=self.share)
         return DropPlan(0, {name: marks for name in stats.points}, "experiment")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jettison.lab.sim.network.survival import feasible
 from jettison.policies.network.drop_model import DropModel, Vector
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
@@ -74,7 +75,7 @@ def admitted(model: DropModel, keep: Mapping[str, float]) -> Vector:
     for location in model.locations:
         if location.target is None:
             survival[list(location.units)] = keep.get(location.name, 1.0)
-    return model.feasible(survival)
+    return feasible(model, survival)
 
 
 class AdmissionPlanner:

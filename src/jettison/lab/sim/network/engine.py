@@ -20,8 +20,8 @@ from jettison.errors import refuse
 from jettison.lab.sim.network.rows import Rows, passed_by, require_simulable, thinned
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
+from jettison.policies.network.evaluate import drop_plan
 from jettison.policies.network.graph import Arc, QueryGraph, arc_into
-from jettison.policies.network.plans import drop_plan
 
 Plans = Callable[[Mapping[str, float]], DropPlan]
 """What to drop from now on, from the rates of the last period."""

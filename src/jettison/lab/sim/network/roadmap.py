@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from jettison.lab.sim.network.survival import feasible
 from jettison.policies.network.drop_model import DropModel, Vector
 
 _TINY = 1e-9
@@ -36,9 +37,6 @@ class RoadMap:
         """Surviving shares of the first plan that leaves at most `load`; of the last one, where none does."""
         enough = np.flatnonzero(self.loads <= load)
         return np.asarray(self.survivals[enough[0] if len(enough) else -1])
-
-    def utility_at(self, load: float) -> float:
-        return self.model.utility(self.at(load))
 
 
 def paper_road_map(model: DropModel, *, step: float = 0.01, literal: bool = False) -> RoadMap:
@@ -74,7 +72,7 @@ class _FixedOrder:
     def __init__(self, model: DropModel, through: list[dict[int, float]], step: float) -> None:
         self._model, self._through, self._step = model, through, step
         self._target = np.ones(model.units)
-        self.rows = [model.feasible(self._target)]
+        self.rows = [feasible(model, self._target)]
 
     def apply(self, unit: int, *, low: float = 0.0, loss: float | None = None) -> None:
         """Drop more at `unit`, down to the share `low`, or while it loses no more than `loss` per unit of share."""
@@ -90,7 +88,7 @@ class _FixedOrder:
                     corner = _corner_below(model, row, delivered[row])
                     length = min(length, max(1e-6, (delivered[row] - corner) / share))
             self._target[unit] = max(0.0, self._target[unit] - length)
-            after = model.feasible(self._target)
+            after = feasible(model, self._target)
             if not np.array_equal(after, self.rows[-1]):
                 self.rows.append(after)
 
