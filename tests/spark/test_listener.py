@@ -233,3 +233,23 @@ def test_groups_are_read_from_events_and_from_what_spark_keeps_of_them(kind: Any
         progress("run", 0, {point.metric: seen}).progress, (point,), {"rows": mechanism}
     ).observed.values()
     assert (tuple(groups.keys), tuple(groups.kept)) == ((11, 22), (3, 1))
+
+
+@pytest.mark.parametrize(
+    ("sink", "any_runs"),
+    [
+        ("FileSink[file:/out]", False),
+        ("MemorySink", False),
+        ("ForeachWriterTable(writer,Right(encoder))", False),
+        ("org.apache.spark.sql.execution.datasources.noop.NoopTable$@3b4d", False),
+        ("org.apache.spark.sql.execution.streaming.ConsoleTable$@3b4d", False),
+        ("org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable@3b4d", False),
+        ("ForeachBatchSink", True),
+        ("com.example.TwiceSink@3b4d", True),
+        ("com.example.FileSink@3b4d", True),
+    ],
+)
+def test_of_sinks_that_are_not_known_to_run_a_plan_once_nothing_is_certain(sink: str, any_runs: bool) -> None:
+    told = progress("mine", 0).progress
+    told.sink.description = sink
+    assert report_of(told, (), {}).any_runs == any_runs

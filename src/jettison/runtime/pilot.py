@@ -118,6 +118,8 @@ class Pilot:
         """Called with each report, off the fast path: it may block."""
         self.batch_runs: Callable[[], bool] = lambda: True
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
+        self.takes_every_row = False
+        """Whether the query is known to have nothing in it that stops before it has taken all rows, as a limit does."""
         self._on_record = self.plan
         self.cause = self.plan.cause
         """Why the plan stands: it may be for another reason by now than when it was made."""
@@ -358,6 +360,10 @@ class Pilot:
     def _nothing_seen(self, now_s: float) -> Stats:
         points = {name: PointStats(0, 0, self.tally.protected_share(name)) for name in self._points}
         return Stats(batch_id=-1, started_s=now_s, duration_s=0.0, points=points)
+
+    def counted_all(self, report: BatchReport) -> bool:
+        """Whether the counts that came with a report are certainly those of all rows that the sources handed over."""
+        return self.takes_every_row or sum(report.seen.values()) == report.input_rows
 
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
         """The final counts of a batch; returns what the policy has found out."""

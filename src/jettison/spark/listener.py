@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,11 @@ from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import RECENT_US
 from jettison.spark.mechanisms import Mechanism
+
+# Spark's own sinks that run the plan of a batch once, as they describe themselves. Of all others that is not known.
+_RUNS_ONCE = re.compile(
+    r"(org\.apache\.spark\.[\w.]+[.$])?(NoopTable|ConsoleTable|ForeachWriterTable|KafkaTable|MemorySink|FileSink)\b"
+)
 
 
 class ProgressListener(StreamingQueryListener):
@@ -134,7 +140,7 @@ def report_of(
         waiting_rows=_waiting_rows([(source.latestOffset, source.endOffset) for source in progress.sources]),
         observed={name: read for name, row in rows.items() if (read := mechanisms[name].read(row)) is not None},
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
-        any_runs=progress.sink.description.startswith("ForeachBatchSink"),
+        any_runs=_RUNS_ONCE.match(progress.sink.description) is None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from jettison.spark.mechanisms import Mechanism
 from jettison.spark.unweighted import unweighted
 
 _LONGEST_WAIT = 64  # batches with rows
+_MAY_STOP = re.compile(r"~?(\w*Limit|Tail|\w*MapIn\w+)\b")  # before all rows below it were taken
 T = TypeVar("T")
 
 
@@ -70,6 +72,8 @@ class PlanReader:
                 self._pilot.rows_are_dependent(name, multiplied)
         if companions.leave_doubt(text):
             self._pilot.others_drop()
+        written = analyzed_plan(text)
+        self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
         margins_us, delay_us = self._tried(
             lambda: judged(text, guards.values(), plan_reads, held_back=self._held_back), lambda _: ({}, None)
         )
@@ -77,7 +81,7 @@ class PlanReader:
         self._unread = {name for name in self._unread if found[name] is None}
         if self._shrinks and not self._unread:
             plain = self._tried(
-                lambda: unweighted(analyzed_plan(text), guards.values(), every_row_stays=self._every_row_stays),
+                lambda: unweighted(written, guards.values(), every_row_stays=self._every_row_stays),
                 lambda _: [],
             )
             if plain:
