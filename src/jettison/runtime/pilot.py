@@ -31,7 +31,7 @@ from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
-from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, Doubts
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
 from jettison.runtime.tally import Tally
 from jettison.runtime.touched import Wholeness
 
@@ -256,6 +256,14 @@ class Pilot:
         """The query that runs is not the one that was guarded: say so."""
         what = "the query that was started does not read this shedder's plan, and keeps every row"
         self.fault("guard", f"{what}: is the guarded DataFrame in it?")
+
+    def shared(self, query: str) -> None:
+        """Another query runs under these plans, and what it drops is in no books: no answer is certain from now on."""
+        with self._lock:
+            self._whole.least_us = max(self._whole.least_us, UNKNOWN_US)
+            self._restate_doubts()
+        what = f"query {query} reads this shedder's plans, but was not started by its shedder"
+        self.fault("guard", f"{what}: its rows are shed, but not counted, and no answer is called exact any more")
 
     def answers_shrink(self, results: Sequence[str]) -> None:
         """Counts and sums that take no notice of dropped rows are too small while rows are dropped: say so."""

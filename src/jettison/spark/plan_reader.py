@@ -41,6 +41,8 @@ class PlanReader:
 
     def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
         self._pilot, self._points = pilot, points
+        self.plan_metrics = {point.plan_metric for point in points}
+        """What a query observes that reads this one's plans."""
         drops = not any(point.dry_run for point in points)
         # Windows that were dropped in part come out of `deliver` not at all, and all others whole.
         self._held_back = drops and any(each.holds_answers_back for each in mechanisms.values())
@@ -60,8 +62,7 @@ class PlanReader:
             return
         self._next_try = self._batches + min(self._batches, _LONGEST_WAIT)
         text = explained(query.explain)
-        plan_reads = {point.plan_metric for point in self._points}
-        if not (any(name in text for name in plan_reads) or is_cut_short(text)):
+        if not (any(name in text for name in self.plan_metrics) or is_cut_short(text)):
             self._unread.clear()
             self._pilot.unguarded()
             return
@@ -75,7 +76,7 @@ class PlanReader:
         written = analyzed_plan(text)
         self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
         margins_us, delay_us = self._tried(
-            lambda: judged(text, guards.values(), plan_reads, held_back=self._held_back), lambda _: ({}, None)
+            lambda: judged(text, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
         )
         self._pilot.answers_found(margins_us, delay_us)
         self._unread = {name for name in self._unread if found[name] is None}
