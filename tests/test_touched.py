@@ -17,7 +17,7 @@ from jettison.core.stats import Budget, EventTimes, Stats
 from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.pilot import Pilot
-from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts, Schedule
 from jettison.runtime.touched import TouchedTimes
 from pilot_parts import SETTINGS, FakePublisher, ScriptedController, fly_by
 
@@ -263,3 +263,13 @@ def test_another_query_under_the_same_plans_leaves_no_answer_certain(threadless:
     doubts = publisher.schedules[-1].doubts
     assert doubts.until_us == doubts.otherwise_us == UNKNOWN_US
     assert pilot.faults == {"guard": 1}
+
+
+def test_that_rows_share_decisions_is_remembered_until_the_plan_shows_none(threadless: None) -> None:
+    publisher = FakePublisher()
+    publisher.publish(Schedule.of(DropPlan(3), Doubts(DEPENDENT_US, DEPENDENT_US)))
+    pilot = pilot_over(publisher, Course())
+    pilot.start()
+    assert pilot.doubts == publisher.schedules[-1].doubts == Doubts(DEPENDENT_US, DEPENDENT_US)
+    pilot.rows_are_independent()
+    assert pilot.doubts == publisher.schedules[-1].doubts == Doubts(UNKNOWN_US, UNKNOWN_US)

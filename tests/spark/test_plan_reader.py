@@ -42,9 +42,13 @@ class Heard:
         self.faults: list[str] = []
         self.strange = 0
         self.takes_every_row = False
+        self.independent = False
 
     def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
         self.dependent += multipliers
+
+    def rows_are_independent(self) -> None:
+        self.independent = True
 
     def answers_found(self, *found: Any) -> None:
         self.found.append(found)
@@ -120,3 +124,11 @@ def test_a_query_that_may_stop_early_is_not_known_to_take_every_row(stops: str) 
     limited = PLAIN.replace("~Aggregate [key#2]", f"~{stops}\n+- ~Aggregate [key#2]").replace("\n+- ~F", "\n   +- ~F")
     assert not read(limited)[0].takes_every_row
     assert not read(PLAIN.replace("== Optimized", "== Cut"))[0].takes_every_row, "not known"
+
+
+def test_only_a_plan_that_shows_no_multiplied_rows_says_that_there_are_none() -> None:
+    guard = f"+- Filter {POINT.kept_mark}\n   +- Scan"
+    assert read(PLAIN)[0].independent
+    assert not read(PLAIN.replace(guard, "+- Scan"))[0].independent, "a guard is not shown"
+    heard, _ = read(PLAIN.replace(guard, "+- Generate explode(x#9)\n   " + guard.replace("   +", "      +")))
+    assert (len(heard.dependent), heard.independent) == (1, False)

@@ -252,6 +252,12 @@ class Pilot:
             self._whole.dependent = True
             self._restate_doubts()
 
+    def rows_are_independent(self) -> None:
+        """The query's plan shows no rows that share a decision, whatever an earlier run had."""
+        with self._lock:
+            self._whole.dependent = False
+            self._restate_doubts()
+
     def unguarded(self) -> None:
         """The query that runs is not the one that was guarded: say so."""
         what = "the query that was started does not read this shedder's plan, and keeps every row"

@@ -50,6 +50,7 @@ class PlanReader:
         self._every_row_stays = any(mechanism.stays for mechanism in mechanisms.values())
         self._unread = {point.name for point in points}
         self._batches, self._next_try = 0, 1
+        self._multiplied = False
 
     def read(self, query: Explains) -> None:
         """Learn how answers are to be judged, and have it said if they are wrong under shedding.
@@ -79,7 +80,10 @@ class PlanReader:
             lambda: judged(text, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
         )
         self._pilot.answers_found(margins_us, delay_us)
+        self._multiplied = self._multiplied or any(found.values())
         self._unread = {name for name in self._unread if found[name] is None}
+        if not self._unread and not self._multiplied:
+            self._pilot.rows_are_independent()
         if self._shrinks and not self._unread:
             plain = self._tried(
                 lambda: unweighted(written, guards.values(), every_row_stays=self._every_row_stays),
