@@ -65,7 +65,10 @@ class ScriptedController:
 
 
 class FakePublisher:
-    """Remembers what was published; fails while `error` is set, or for plans that `refuses` picks."""
+    """Remembers what was published; fails while `error` is set, or for plans that `refuses` picks.
+
+    A plan that is published again only because answers are judged otherwise is not listed again among `plans`.
+    """
 
     def __init__(self, lease_s=3600.0):
         self.lease_s, self.plan_bytes = lease_s, PLAN_BYTES
@@ -81,9 +84,13 @@ class FakePublisher:
             raise self.error
         if self.refuses(schedule.newest):
             raise ValueError("this plan is refused")
-        self.before_publish(schedule.newest)
+        before = self.schedules[-1] if self.schedules else None
+        only_doubts = before is not None and before.entries == schedule.entries and before.doubts != schedule.doubts
+        if not only_doubts:
+            self.before_publish(schedule.newest)
         with self._changed:
-            self.plans.append(schedule.newest)
+            if not only_doubts:
+                self.plans.append(schedule.newest)
             self.schedules.append(schedule)
             self.valid_until_us = valid_until_us
             self._changed.notify_all()

@@ -325,3 +325,18 @@ def test_what_is_published_says_up_to_when_answers_are_in_doubt():
     assert file.schedule.doubts == Doubts(11)
     board.restate(Doubts(22))
     assert file.schedule == replace(board.schedule, doubts=Doubts(22))
+
+
+def test_a_batch_that_finds_a_plan_finds_its_doubts_however_long_writing_takes():
+    file, board = board_of()
+    found = []
+
+    def ever_slower():
+        found.append((file.now_s, file.schedule.doubts))
+        file.write_s *= 100
+
+    file.write_s, file.while_writing = 0.2, ever_slower
+    from_s = board.post(drop(1), Doubts(11))
+    *_, (late_s, doubts) = found
+    assert late_s > from_s, "a batch may start here, read the doubts, and the plan only once it is written"
+    assert doubts == Doubts(11)

@@ -250,3 +250,25 @@ def test_where_others_drop_rows_every_answer_is_in_doubt(threadless: None, least
     pilot.answers_found({"ours": 0}, 1_000)
     pilot.batch(BatchReport("run", 0, 1e9, 1.0, 1, pilot.plan.version, event_times=EventTimes(_START_US, 0)))
     assert all(each.doubts.until_us == each.doubts.otherwise_us == least_us for each in publisher.schedules)
+
+
+def test_another_query_under_the_same_plans_leaves_no_answer_certain(threadless: None) -> None:
+    publisher = FakePublisher()
+    pilot = pilot_over(publisher, Course())
+    pilot.start()
+    pilot.answers_found({"ours": 0}, 1_000)
+    assert publisher.schedules[-1].doubts.until_us == NEVER_US
+    pilot.shared("theirs")
+    doubts = publisher.schedules[-1].doubts
+    assert doubts.until_us == doubts.otherwise_us == UNKNOWN_US
+    assert pilot.faults == {"guard": 1}
+
+
+def test_that_rows_share_decisions_is_remembered_until_the_plan_shows_none(threadless: None) -> None:
+    publisher = FakePublisher()
+    publisher.publish(Schedule.of(DropPlan(3), Doubts(DEPENDENT_US, DEPENDENT_US)))
+    pilot = pilot_over(publisher, Course())
+    pilot.start()
+    assert pilot.doubts == publisher.schedules[-1].doubts == Doubts(DEPENDENT_US, DEPENDENT_US)
+    pilot.rows_are_independent()
+    assert pilot.doubts == publisher.schedules[-1].doubts == Doubts(UNKNOWN_US, UNKNOWN_US)

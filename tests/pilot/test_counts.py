@@ -236,3 +236,20 @@ def test_the_last_latency_outlives_batches_without_rows(fly):
     before = pilot.tally.last_latency_s
     pilot.batch(counted(1, rows=0))
     assert pilot.tally.last_latency_s == before == 0.5
+
+
+def test_observed_counts_are_exact_only_where_all_rows_were_taken(fly, folder):
+    pilot = fly(FakePublisher())
+    cut_short = {"rows": 1000, "seen": {"rows": 10}, "kept": {"rows": 10}}
+    pilot.batch(report(0, **cut_short))  # as behind a limit
+    pilot.batch(report(1, **cut_short | {"rows": 10}))
+    pilot.close()
+    assert [batch["points"]["rows"]["exact"] for batch in records(folder, "batch")] == [False, True]
+
+
+def test_what_a_query_leaves_out_before_its_guard_is_no_row_missed(fly, folder):
+    pilot = fly(FakePublisher())
+    pilot.takes_every_row = True  # as its plan shows
+    pilot.batch(report(0, rows=1000, seen={"rows": 10}, kept={"rows": 4}))
+    pilot.close()
+    assert records(folder, "batch")[0]["points"]["rows"] == {"seen": 10, "kept": 4, "dropped": 6, "exact": True}

@@ -17,7 +17,7 @@ from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_drop import WindowDrop
 from jettison.runtime import plan_file
 from jettison.runtime.plan_board import PlanBoard
-from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Doubts, Entry, Schedule
+from jettison.runtime.schedule import DEPENDENT_US, EVERYWHERE, NOWHERE, Doubts, Entry, Schedule
 from jettison.spark.channel import Channel, version_read
 from jettison.spark.mechanisms import RandomMechanism, WindowMechanism
 
@@ -147,3 +147,19 @@ def test_the_lease_is_the_usual_one_unless_told_otherwise(channel: Channel) -> N
     channel.publish(Schedule.of(drop(1)), 5)
     assert channel.lease_ends_us() == 5
     assert plan_file.decode(channel._folder.read("plan") or b"") == Schedule.of(drop(1))
+
+
+@pytest.mark.parametrize("before", [NOWHERE, Doubts(DEPENDENT_US, DEPENDENT_US)])
+def test_a_plan_that_had_more_room_stops_no_start(
+    channel: Channel, caplog: pytest.LogCaptureFixture, before: Doubts
+) -> None:
+    """As of `ConceptDrop`, where `UniformDrop` follows on the same checkpoint."""
+    large = DropPlan(7, {f"p{number}": RandomDrop(0.5) for number in range(500)})
+    Channel(channel._folder, lease_s=60.0, size=16 * 4096).publish(Schedule.of(large, before))
+    for _ in range(2):
+        channel.prepare()
+    published = channel.published()
+    assert published is not None
+    assert published.newest.keeps_everything
+    assert published.doubts == (EVERYWHERE if before == NOWHERE else before)
+    assert ["too large" in r.getMessage() or "must fit" in r.getMessage() for r in caplog.records] == [True]

@@ -14,6 +14,7 @@ from pyspark.sql import Row
 
 from jettison.policies import ConceptDrop
 from jettison.source.space import Attribute, Space
+from jettison.spark import unstarted
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.listener import ProgressListener, report_of
 from jettison.spark.mechanisms import GroupMechanism, RandomMechanism, RegionMechanism
@@ -233,3 +234,35 @@ def test_groups_are_read_from_events_and_from_what_spark_keeps_of_them(kind: Any
         progress("run", 0, {point.metric: seen}).progress, (point,), {"rows": mechanism}
     ).observed.values()
     assert (tuple(groups.keys), tuple(groups.kept)) == ((11, 22), (3, 1))
+
+
+@pytest.mark.parametrize(
+    ("sink", "any_runs"),
+    [
+        ("FileSink[file:/out]", False),
+        ("MemorySink", False),
+        ("ForeachWriterTable(writer,Right(encoder))", False),
+        ("org.apache.spark.sql.execution.datasources.noop.NoopTable$@3b4d", False),
+        ("org.apache.spark.sql.execution.streaming.ConsoleTable$@3b4d", False),
+        ("org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable@3b4d", False),
+        ("ForeachBatchSink", True),
+        ("com.example.TwiceSink@3b4d", True),
+        ("com.example.FileSink@3b4d", True),
+    ],
+)
+def test_of_sinks_that_are_not_known_to_run_a_plan_once_nothing_is_certain(sink: str, any_runs: bool) -> None:
+    told = progress("mine", 0).progress
+    told.sink.description = sink
+    assert report_of(told, (), {}).any_runs == any_runs
+
+
+def test_a_foreign_query_under_the_same_plans_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unstarted, "_started", {"mine", "of another shedder"})
+    heard: list[str] = []
+    pilot = SimpleNamespace(shared=heard.append)
+    listener = ProgressListener(pilot, lambda _: None, "mine", lambda _: None, {"plan"})  # type: ignore
+    for run, observed in (("x", "plan"), ("x", "plan"), ("y", "other"), ("of another shedder", "plan"), ("z", "plan")):
+        event = progress(run, 0, {observed: {"version": 1}})
+        event.progress.name = None
+        listener.onQueryProgress(event)
+    assert heard == ["x", "z"]

@@ -317,3 +317,10 @@ def test_an_interface_is_tried_before_it_is_relied_on(interface: Interface) -> N
     interface.status = 200
     del interface.executions[0]["nodes"][0]["desc"], interface.executions[0]["nodes"][1]["desc"]
     assert subject.trouble() == "its plans have no descriptions"
+
+
+def test_rows_that_spark_itself_hands_to_the_sink_are_read_once(interface: Interface) -> None:
+    write = {"nodeId": 9, "nodeName": "WriteToDataSourceV2", "metrics": []}
+    nodes = [node(0, MARKS[0], "1,000"), node(1, MARKS[1], "400"), write]
+    interface.ran(0, batch=0, seen=0, kept=0, nodes=nodes, edges=[])
+    assert counts(interface).of_batch(0, MARKS, any_runs=True) == Counted(1000, 400)

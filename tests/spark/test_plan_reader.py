@@ -41,9 +41,14 @@ class Heard:
         self.shrink: list[str] = []
         self.faults: list[str] = []
         self.strange = 0
+        self.takes_every_row = False
+        self.independent = False
 
     def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
         self.dependent += multipliers
+
+    def rows_are_independent(self) -> None:
+        self.independent = True
 
     def answers_found(self, *found: Any) -> None:
         self.found.append(found)
@@ -111,3 +116,19 @@ def test_a_guard_that_is_not_in_the_plan_is_looked_for_ever_more_rarely() -> Non
     heard, printed = read(PLAIN.replace(POINT.kept_mark, "true"), batches=1000)
     assert 8 < printed < 30
     assert not heard.dependent
+
+
+@pytest.mark.parametrize("stops", ["GlobalLimit 5", "MapInArrow f(id#1L)#6"])
+def test_a_query_that_may_stop_early_is_not_known_to_take_every_row(stops: str) -> None:
+    assert read(PLAIN)[0].takes_every_row
+    limited = PLAIN.replace("~Aggregate [key#2]", f"~{stops}\n+- ~Aggregate [key#2]").replace("\n+- ~F", "\n   +- ~F")
+    assert not read(limited)[0].takes_every_row
+    assert not read(PLAIN.replace("== Optimized", "== Cut"))[0].takes_every_row, "not known"
+
+
+def test_only_a_plan_that_shows_no_multiplied_rows_says_that_there_are_none() -> None:
+    guard = f"+- Filter {POINT.kept_mark}\n   +- Scan"
+    assert read(PLAIN)[0].independent
+    assert not read(PLAIN.replace(guard, "+- Scan"))[0].independent, "a guard is not shown"
+    heard, _ = read(PLAIN.replace(guard, "+- Generate explode(x#9)\n   " + guard.replace("   +", "      +")))
+    assert (len(heard.dependent), heard.independent) == (1, False)

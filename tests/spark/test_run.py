@@ -21,6 +21,7 @@ from jettison.errors import CheckpointInUse
 from jettison.lab.bench.streams import KeepShare
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.ledger import Totals
+from jettison.runtime.schedule import NEVER_US, UNKNOWN_US
 from jettison.spark.run import Run
 
 
@@ -226,3 +227,27 @@ def test_the_books_of_a_query_that_runs_are_not_closed(source, numbered, tmp_pat
     assert shedder.close()
     assert not query.isActive
     assert shedder.ledger.totals() == Totals(1, 100, 100)
+
+
+def test_a_second_query_over_guarded_rows_leaves_no_answer_certain(
+    source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.land(numbered(0, 10))
+    shedder = shedder_on(tmp_path / "c")
+    with caplog.at_level(logging.WARNING, logger="jettison"), shedder:
+        rows = shedder.guard(source.stream(), row_id="id")
+        shedder.start(rows.writeStream.format("noop")).processAllAvailable()
+        assert shedder._run is not None
+        assert shedder._run.pilot.doubts.otherwise_us == NEVER_US
+        query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "second")).start()
+        query.processAllAvailable()
+        source.land(numbered(10, 20))
+        query.processAllAvailable()
+        deadline = time.monotonic() + 20
+        while not shedder.status().faults and time.monotonic() < deadline:
+            time.sleep(0.05)
+        query.stop()
+        assert shedder.status().faults == {"guard": 1}
+        assert shedder._run.pilot.doubts.otherwise_us == UNKNOWN_US
+    (warning,) = [record.getMessage() for record in caplog.records if "not started by its shedder" in record.message]
+    assert "not counted" in warning

@@ -169,3 +169,17 @@ def test_rows_of_guards_in_a_row_count_once_at_the_entrance(source, numbered, tm
         "first": (seen, kept),
         "second": (seen_next, kept_next),
     }
+
+
+def test_observed_counts_behind_a_limit_are_estimates(source, numbered, tmp_path: Path) -> None:
+    """A predicate before the guard leaves as many rows unseen as a limit may, and is no reason for doubt."""
+    source.land(numbered(0, ROWS))
+    exact = []
+    for name, query in (("limit", lambda rows: rows.limit(5)), ("where", lambda rows: rows.where("value > 1"))):
+        shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / name, accounting="observe")
+        rows = query(shedder.guard(source.stream().where("id >= 500"), row_id="id"))
+        with shedder:
+            shedder.start(rows.writeStream.format("noop")).processAllAvailable()
+        (record,) = shedder.ledger.records("batch")
+        exact.append(record["points"]["rows"]["exact"])
+    assert exact == [False, True]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison import functions as jf
-from jettison.spark.explained import analyzed_plan, explained
+from jettison.spark.explained import Node, analyzed_plan, explained
 from jettison.spark.unweighted import unweighted
 from told_stream import Told
 
@@ -105,3 +105,23 @@ def test_a_running_query_says_so_once(spark: SparkSession, tmp_path: Path, *, pl
         assert run.shedder.status().faults.get("answers", 0) == int(plain)
     details = [record["detail"] for record in run.shedder.ledger.records("fault")]
     assert [detail for detail in details if "plain counts and sums" in detail and "jt.count" in detail] == details
+
+
+GUARDED = "~Filter (SPARK_PARTITION_ID() < -1234567890)"
+
+
+@pytest.mark.parametrize(
+    ("results", "below", "expected"),
+    [
+        ("sum(body_weight#3) AS s#9, count(1) AS n#10L", "", ["sum(body_weight) AS s", "count(1) AS n"]),
+        ("sum(jt_weight#3) AS s#9, sum(fare#4) AS t#10, count(1) AS n#11L", "", ["sum(fare) AS t"]),
+        ("sum((jt_weight#3 * fare#4)) AS s#9, sum(my_jt_weight#5) AS t#10", "", ["sum(my_jt_weight) AS t"]),
+        ("sum(w#5) AS s#9, count(1) AS n#10L", "~Project [jt_weight#3 AS v#4, (v#4 * 2.0) AS w#5]", []),
+        ("sum(v#4) AS s#9, sum(u#5) AS t#10", "~Project [jt_weight#3 AS v#4, fare#2 AS u#5]", ["sum(u) AS t"]),
+        ("sum(fare#2) AS s#9, max(jt_weight#3) AS jt_weight#10", "", []),
+    ],
+)
+def test_only_what_is_made_of_weights_is_excused(results: str, below: str, expected: list[str]) -> None:
+    plan = [Node(f"~Aggregate [k#1], [k#1, {results}]", [1]), Node(below or GUARDED, [2] * bool(below), [0])]
+    plan += [Node(GUARDED, [], [1])] * bool(below)
+    assert unweighted(plan, [GUARDED[7:]]) == expected

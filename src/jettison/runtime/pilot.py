@@ -31,7 +31,7 @@ from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
-from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, Doubts
+from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
 from jettison.runtime.tally import Tally
 from jettison.runtime.touched import Wholeness
 
@@ -123,6 +123,8 @@ class Pilot:
         """Called with each report, off the fast path: it may block."""
         self.batch_runs: Callable[[], bool] = lambda: True
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
+        self.takes_every_row = False
+        """Whether the query is known to have nothing in it that stops before it has taken all rows, as a limit does."""
         self._on_record = self.plan
         self.cause = self.plan.cause
         """Why the plan stands: it may be for another reason by now than when it was made."""
@@ -255,10 +257,24 @@ class Pilot:
             self._whole.dependent = True
             self._restate_doubts()
 
+    def rows_are_independent(self) -> None:
+        """The query's plan shows no rows that share a decision, whatever an earlier run had."""
+        with self._lock:
+            self._whole.dependent = False
+            self._restate_doubts()
+
     def unguarded(self) -> None:
         """The query that runs is not the one that was guarded: say so."""
         what = "the query that was started does not read this shedder's plan, and keeps every row"
         self.fault("guard", f"{what}: is the guarded DataFrame in it?")
+
+    def shared(self, query: str) -> None:
+        """Another query runs under these plans, and what it drops is in no books: no answer is certain from now on."""
+        with self._lock:
+            self._whole.least_us = max(self._whole.least_us, UNKNOWN_US)
+            self._restate_doubts()
+        what = f"query {query} reads this shedder's plans, but was not started by its shedder"
+        self.fault("guard", f"{what}: its rows are shed, but not counted, and no answer is called exact any more")
 
     def answers_shrink(self, results: Sequence[str]) -> None:
         """Counts and sums that take no notice of dropped rows are too small while rows are dropped: say so."""
@@ -363,6 +379,10 @@ class Pilot:
     def _nothing_seen(self, now_s: float) -> Stats:
         points = {name: PointStats(0, 0, self.tally.protected_share(name)) for name in self._points}
         return Stats(batch_id=-1, started_s=now_s, duration_s=0.0, points=points)
+
+    def counted_all(self, report: BatchReport) -> bool:
+        """Whether the counts that came with a report are certainly those of all rows that the sources handed over."""
+        return self.takes_every_row or sum(report.seen.values()) == report.input_rows
 
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
         """The final counts of a batch; returns what the policy has found out."""

@@ -40,7 +40,7 @@ class PlanBoard:
     A plan counts from a moment that lies after its file was written, so that no batch to which it applies can have read
     the file without it; plans that a batch may still be repeated under stay on file. A write that takes longer than the
     lead breaks this for a batch that starts meanwhile and is then killed; the lead is therefore twice the slowest of the
-    last writes.
+    last writes. No answer is called exact for that: doubts are written before the plan that they are about.
 
     Parameters
     ----------
@@ -69,8 +69,11 @@ class PlanBoard:
     def post(self, plan: DropPlan, doubts: Doubts, *, at_once: bool = False) -> float:
         """Publish a plan beside those before it; returns the time from which it counts.
 
-        It may count `at_once` while no batch can start before it is on file.
+        It may count `at_once` while no batch can start before it is on file. Else what it leaves in doubt is on file before
+        it begins to count, however long writing takes.
         """
+        if not at_once:
+            self.restate(doubts)
         from_us = self._from_us(0.0 if at_once else self._lead_s())
         schedule = self._as_found(from_us).followed_by(plan, from_us)
         self._write(replace(schedule, doubts=doubts))

@@ -37,8 +37,8 @@ class Wholeness:
         """By how much a row may be older than one before it, as the watermark says."""
         self.margins_us: Mapping[str, int | None] = {}
         self.least_us = least_us
-        self.dependent = False
-        """Whether rows that share one decision can meet in one answer."""
+        self.dependent = before.otherwise_us >= DEPENDENT_US
+        """Whether rows that share one decision can meet in one answer; as before, until the query's plan has been read."""
         self._ever_dropped = before.otherwise_us > NEVER_US
 
     def planned(self, plan: DropPlan) -> None:

@@ -12,6 +12,7 @@ as "keep everything".
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,8 @@ from jettison.runtime import plan_file
 from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
 from jettison.spark.drop_point import PLAN
 from jettison.spark.mechanisms import Mechanism
+
+log = logging.getLogger("jettison")
 
 PLAN_FILE = "plan"
 
@@ -76,8 +79,8 @@ class Channel:
     def prepare(self) -> None:
         """Make sure that a file of the right size is there: Spark looks at its length when the query is built.
 
-        What is on file stays. Where it is lost after an earlier run, nobody knows any more in which answers rows are
-        missing, so all are in doubt.
+        What is on file stays, unless it is too large for this policy's file. Where it is lost after an earlier run, nobody
+        knows any more in which answers rows are missing, so all are in doubt.
         """
         content = self._folder.read(PLAN_FILE)
         if content is not None and len(content) == self._size:
@@ -89,7 +92,12 @@ class Channel:
         if schedule is None:
             is_new = content is None and not (self._folder / "ledger").names() and not was_used(self._folder)
             schedule = Schedule.of(DropPlan(0, cause="not started"), NOWHERE if is_new else EVERYWHERE)
-        self.publish(schedule, self.lease_ends_us())  # what has run out stays so
+        try:
+            self.publish(schedule, self.lease_ends_us())  # what has run out stays so
+        except PlanTooLarge as error:  # of another policy, which had more room
+            log.warning("jettison: the plan on file is left, and every row kept until the next one: %s", error)
+            doubts = max(EVERYWHERE, schedule.doubts, key=lambda each: each.otherwise_us)
+            self.publish(Schedule.of(DropPlan(0, cause="the plan on file was too large"), doubts))
 
     def published(self) -> Schedule | None:
         """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""

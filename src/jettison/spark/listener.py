@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,16 +26,22 @@ from jettison.spark.channel import version_read
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import RECENT_US
 from jettison.spark.mechanisms import Mechanism
+from jettison.spark.unstarted import is_foreign
+
+# Spark's own sinks that run the plan of a batch once, as they describe themselves. Of all others that is not known.
+_RUNS_ONCE = re.compile(
+    r"(org\.apache\.spark\.[\w.]+[.$])?(NoopTable|ConsoleTable|ForeachWriterTable|KafkaTable|MemorySink|FileSink)\b"
+)
 
 
 class ProgressListener(StreamingQueryListener):
-    """Feeds the batches of one query run to its pilot, each once and in order; events of other queries are ignored.
+    """Feeds the batches of one query run to its pilot, each once and in order, and tells it of others under its plans.
 
     It is added after the query has started: the start of any query calls all listeners on a thread of that query, and
     Python keeps a thread for each such thread of the JVM. What happened before is taken from the query itself, and so is
     what no event tells of because the session was stopped; Spark remembers the last hundred batches or so, and those
     before them are missing, which the pilot is told. The end of the run goes to `on_end`, with the error that ended it
-    if there was one. `report` makes of an event what the pilot reads.
+    if there was one. `report` makes of an event what the pilot reads. Who observes one of `plan_metrics` reads its plans.
     """
 
     def __init__(
@@ -43,6 +50,7 @@ class ProgressListener(StreamingQueryListener):
         report: Callable[[StreamingQueryProgress], BatchReport],
         run_id: str,
         on_end: Callable[[str | None], None],
+        plan_metrics: Collection[str] = (),
     ) -> None:
         super().__init__()
         self._pilot = pilot
@@ -51,6 +59,8 @@ class ProgressListener(StreamingQueryListener):
         self._on_end = on_end
         self._lock = threading.RLock()
         self._last_batch = -1
+        self._plan_metrics = plan_metrics
+        self._foreign: set[str] = set()
 
     def attach(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
         """Begin to listen to a query that has started."""
@@ -73,9 +83,13 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch has ended."""
-        if str(event.progress.runId) == self._run_id:
+        run, observed = str(event.progress.runId), event.progress.observedMetrics
+        if run == self._run_id:
             with self._lock:
                 self._tell(event.progress)
+        elif run not in self._foreign and any(name in observed for name in self._plan_metrics) and is_foreign(run):
+            self._foreign.add(run)
+            self._pilot.shared(event.progress.name or run)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """The source had nothing to offer for a while."""
@@ -134,7 +148,7 @@ def report_of(
         waiting_rows=_waiting_rows([(source.latestOffset, source.endOffset) for source in progress.sources]),
         observed={name: read for name, row in rows.items() if (read := mechanisms[name].read(row)) is not None},
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
-        any_runs=progress.sink.description.startswith("ForeachBatchSink"),
+        any_runs=_RUNS_ONCE.match(progress.sink.description) is None,
     )
 
 

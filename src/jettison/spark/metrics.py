@@ -22,6 +22,7 @@ from jettison.spark.executions import Executions
 
 _ROWS_OUT = "number of output rows"
 _CACHE = "InMemoryTableScan"
+_WRITES_ONCE = "WriteToDataSourceV2"
 # A limit stops what is below it, unless something stands in between that takes all rows before it gives any.
 _LIMITS = ("CollectLimit", "CollectTail", "LocalLimit", "GlobalLimit", "StreamingLocalLimit", "StreamingGlobalLimit")
 _TAKES_ALL = ("Exchange", "HashAggregate", "SortAggregate", "ObjectHashAggregate", "Sort", "TakeOrderedAndProject")
@@ -43,6 +44,7 @@ class _Run:
     cached: frozenset[str]  # marks of filters below a cache: rows may have come from there, past them
     failed: bool  # all of it, or a task: what that had put into a cache is counted nowhere
     own: bool  # the batch's own execution, and not one that the sink started
+    written_once: bool = False  # by Spark itself, which hands the rows to the sink
 
 
 class FilterCounts:
@@ -110,6 +112,7 @@ def decided(runs: Sequence[_Run], mark: Mark, *, any_runs: bool, input_rows: int
 
 def _one_count(run: _Run, mark: Mark, input_rows: int, *, any_runs: bool) -> Counted | None:
     """What one execution says; where it read the source several times, rows count once."""
+    any_runs = any_runs and not run.written_once
     seen, kept = (run.rows.get(text, ()) for text in mark)
     if not seen or not kept:
         # Spark shows no count of a filter that no task has run. Where it says itself that there was no row, that is 0.
@@ -141,7 +144,8 @@ def _run_of(execution: Mapping[str, Any], marks: Sequence[str], *, own: bool) ->
                 if any(name.startswith(_CACHE) for name in later):
                     cached.add(mark)
     failed = execution["status"] != "COMPLETED"
-    return _Run(rows, frozenset(cut_short), frozenset(cached), failed, own)
+    written_once = any(node["nodeName"] == _WRITES_ONCE for node in nodes.values())
+    return _Run(rows, frozenset(cut_short), frozenset(cached), failed, own, written_once)
 
 
 def _rows_out(node: Mapping[str, Any]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from jettison.spark.mechanisms import Mechanism
 from jettison.spark.unweighted import unweighted
 
 _LONGEST_WAIT = 64  # batches with rows
+_MAY_STOP = re.compile(r"~?(\w*Limit|Tail|\w*MapIn\w+)\b")  # before all rows below it were taken
 T = TypeVar("T")
 
 
@@ -39,6 +41,8 @@ class PlanReader:
 
     def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
         self._pilot, self._points = pilot, points
+        self.plan_metrics = {point.plan_metric for point in points}
+        """What a query observes that reads this one's plans."""
         drops = not any(point.dry_run for point in points)
         # Windows that were dropped in part come out of `deliver` not at all, and all others whole.
         self._held_back = drops and any(each.holds_answers_back for each in mechanisms.values())
@@ -46,6 +50,7 @@ class PlanReader:
         self._every_row_stays = any(mechanism.stays for mechanism in mechanisms.values())
         self._unread = {point.name for point in points}
         self._batches, self._next_try = 0, 1
+        self._multiplied = False
 
     def read(self, query: Explains) -> None:
         """Learn how answers are to be judged, and have it said if they are wrong under shedding.
@@ -58,8 +63,7 @@ class PlanReader:
             return
         self._next_try = self._batches + min(self._batches, _LONGEST_WAIT)
         text = explained(query.explain)
-        plan_reads = {point.plan_metric for point in self._points}
-        if not (any(name in text for name in plan_reads) or is_cut_short(text)):
+        if not (any(name in text for name in self.plan_metrics) or is_cut_short(text)):
             self._unread.clear()
             self._pilot.unguarded()
             return
@@ -70,14 +74,19 @@ class PlanReader:
                 self._pilot.rows_are_dependent(name, multiplied)
         if companions.leave_doubt(text):
             self._pilot.others_drop()
+        written = analyzed_plan(text)
+        self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
         margins_us, delay_us = self._tried(
-            lambda: judged(text, guards.values(), plan_reads, held_back=self._held_back), lambda _: ({}, None)
+            lambda: judged(text, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
         )
         self._pilot.answers_found(margins_us, delay_us)
+        self._multiplied = self._multiplied or any(found.values())
         self._unread = {name for name in self._unread if found[name] is None}
+        if not self._unread and not self._multiplied:
+            self._pilot.rows_are_independent()
         if self._shrinks and not self._unread:
             plain = self._tried(
-                lambda: unweighted(analyzed_plan(text), guards.values(), every_row_stays=self._every_row_stays),
+                lambda: unweighted(written, guards.values(), every_row_stays=self._every_row_stays),
                 lambda _: [],
             )
             if plain:

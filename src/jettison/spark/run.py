@@ -100,7 +100,9 @@ class Run:
             self.close("the query did not start")
             raise
         self._query = query
-        self._listener = ProgressListener(self.pilot, self._report, str(query.runId), on_end=self.close)
+        self._listener = ProgressListener(
+            self.pilot, self._report, str(query.runId), self.close, self._plan_reader.plan_metrics
+        )
         self._listener.attach(self._streams, query)
         self._close_with(query)
         return query

@@ -36,6 +36,11 @@ def launching() -> Iterator[Callable[[str], None]]:
             _launches -= 1
 
 
+def is_foreign(run: str) -> bool:
+    """Whether no shedder has started a run. One that is just being started is known in a moment, with its next batch."""
+    return not _launches and run not in _started
+
+
 class UnstartedWatch(StreamingQueryListener):
     """Warns once of each run that reads a shedder's plan although no shedder has started it."""
 
@@ -63,8 +68,7 @@ class UnstartedWatch(StreamingQueryListener):
         """Look whether the batch has read a plan."""
         run = str(event.progress.runId)
         guarded = any(name in self._plan_metrics for name in event.progress.observedMetrics)
-        # A run that is just being started is known in a moment, and looked at with its next batch.
-        if not guarded or _launches or run in _started or run in self._warned:
+        if not guarded or run in self._warned or not is_foreign(run):
             return
         self._warned.add(run)
         log.warning(

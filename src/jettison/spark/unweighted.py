@@ -9,15 +9,17 @@ from jettison.spark.explained import Node, below, split
 
 _ADDS_UP = re.compile(r"\b(count|sum|count_if|approx_count_distinct)\(")
 _OURS = "scalar-subquery#"  # in every answer with bounds: where it looks up whether rows are missing
-_USES_WEIGHT = re.compile(r"\bsum\(.*_weight#| AS jt_weight#")  # of a join: left_weight, right_weight
+_SUM = re.compile(r"\bsum\(")
+_HANDS_ON = " AS jt_weight#"
 _EXPRESSION_ID = re.compile(r"#\d+L?")
 
 
 def unweighted(plan: Sequence[Node], guards: Collection[str], *, every_row_stays: bool = False) -> list[str]:
     """Plain counts and sums over guarded rows, in Spark's words.
 
-    Where a query adds up `jt_weight` itself, or hands it on, it knows what it does. Only the first aggregates behind a
-    guard are looked at: those above them may well add up estimates.
+    A result that is made of `jt_weight` is right, and so are all of an aggregate that hands it on. Beside a sum of weights
+    a count tells how many rows were kept; a plain sum is as wrong as elsewhere. Only the first aggregates behind a guard
+    are looked at: those above them may well add up estimates.
 
     Parameters
     ----------
@@ -30,13 +32,27 @@ def unweighted(plan: Sequence[Node], guards: Collection[str], *, every_row_stays
     """
     found: list[str] = []
     for place, node in enumerate(plan):
-        under = [plan[each].text for each in below(plan, place) - {place}]
+        under = [plan[each].text for each in sorted(below(plan, place) - {place})]
         is_first = not any(text.startswith("~Aggregate") for text in under)
         if not (node.text.startswith("~Aggregate") and is_first and any(g in text for g in guards for text in under)):
             continue
         results = split(split(node.text.removeprefix("~Aggregate "))[-1][1:-1])  # behind the keys, if there are any
         others = [result for result in results if _OURS not in result]
-        if not any(_USES_WEIGHT.search(result) for result in others):
-            plain = [result for result in others if _ADDS_UP.search(result)]
-            found += [result for result in plain if not (every_row_stays and result.startswith("count(1)"))]
+        if any(_HANDS_ON in result for result in others):
+            continue
+        weight = _weight(under)
+        adds = _SUM if any(_SUM.search(each) and weight.search(each) for each in others) else _ADDS_UP
+        plain = [result for result in others if adds.search(result) and not weight.search(result)]
+        found += [result for result in plain if not (every_row_stays and result.startswith("count(1)"))]
     return [_EXPRESSION_ID.sub("", result) for result in found]
+
+
+def _weight(under: Sequence[str]) -> re.Pattern[str]:
+    """Finds `jt_weight` and columns that are made of it, as the two sides of a join have them."""
+    names = r"\bjt_weight#"
+    for text in reversed(under):  # from the source on
+        for made in split(text.partition("[")[2].removesuffix("]")):
+            what, _, name = made.rpartition(" AS ")
+            if re.search(names, what):
+                names += rf"|(?<!\w){re.escape(name.partition('#')[0])}#"
+    return re.compile(names)
