@@ -28,12 +28,14 @@ class Interface:
         self.listed = 0
         self.lost_tasks = 0
         self.status = 200
+        self.not_found = 0  # answers that are 404 before the next one is not
         interface = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
-                self.send_response(interface.status)
+                self.send_response(404 if interface.not_found else interface.status)
+                interface.not_found = max(interface.not_found - 1, 0)
                 self.end_headers()
                 self.wfile.write(json.dumps(interface.answer(url.path, parse_qs(url.query))).encode())
 
@@ -317,3 +319,14 @@ def test_an_interface_is_tried_before_it_is_relied_on(interface: Interface) -> N
     interface.status = 200
     del interface.executions[0]["nodes"][0]["desc"], interface.executions[0]["nodes"][1]["desc"]
     assert subject.trouble() == "its plans have no descriptions"
+
+
+def test_an_execution_that_spark_forgets_while_it_lists_it_is_no_trouble(interface: Interface) -> None:
+    """Spark then answers that there is no such application: it looks for the plan of what it has just dropped."""
+    interface.ran(0, batch=0, seen=10, kept=4)
+    interface.not_found = 2
+    assert Executions(interface.url, "app", "r").trouble() is None
+    interface.not_found = 2
+    assert of(counts(interface), 0) == (10, 4)
+    interface.not_found = 1000
+    assert str(Executions(interface.url, "app", "r").trouble()).startswith("HTTP Error 404: Not Found at http://")

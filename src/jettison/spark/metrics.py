@@ -191,9 +191,10 @@ class MetricCounts:
             self._failures += 1
             if self._failures < _FAILURES:
                 raise
-            self._on_lost(str(error))
+            reason = error.__cause__ or error  # in its own words, without a hint that is not for this place
+            self._on_lost(str(reason))
             lost = f"counts failed {_FAILURES} times in a row and are estimates until the query is started again"
-            raise Unsupported(f"{lost}; then they are taken by `observe`. The last failure: {error}") from error
+            raise Unsupported(f"{lost}; then they are taken by `observe`. The last failure: {reason}") from error
         self._failures = 0
         return found
 
