@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison import functions as jf
 from jettison.spark.explained import analyzed_plan, explained
-from jettison.spark.unweighted import unweighted
+from jettison.spark.plan_reader import unweighted
 from told_stream import Told
 
 pytestmark = pytest.mark.spark

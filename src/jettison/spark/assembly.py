@@ -22,8 +22,8 @@ from jettison.runtime.pilot import Pilot
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US
 from jettison.spark import accounting, doubts, validate
 from jettison.spark.channel import Channel
-from jettison.spark.drop_point import DropPoint, refuse_equal_marks
-from jettison.spark.guard import WEIGHT, guarded
+from jettison.spark.drop_point import WEIGHT, DropPoint, refuse_equal_marks
+from jettison.spark.guard import guarded
 from jettison.spark.listener import report_of
 from jettison.spark.mechanisms import Mechanism, mechanism_for
 from jettison.spark.metrics import MetricCounts

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.spark.explained import Node, analyzed_plan, below, explained, split
-from jettison.spark.guard import WEIGHT
+from jettison.spark.drop_point import WEIGHT
+from jettison.spark.explained import OURS, Node, analyzed_plan, attributes, below, explained, in_words, lists, split
 
 _MARK = 733_194_721
 _MARKED = re.compile(rf"Filter \({_MARK} = (\d+)\)")
@@ -25,10 +25,7 @@ _ROW_BY_ROW = re.compile(
 )
 _JOIN = re.compile(r"Join (\w+)")
 _SIDE_THAT_MAY_LOSE = {"LeftOuter": 0, "LeftSemi": 0, "LeftAnti": 0, "RightOuter": 1}
-_ATTRIBUTE = re.compile(r"#(\d+)")
 _ITEM = re.compile(r"(?:(?P<made>.*) AS )?(?P<name>[^#]*)#(?P<id>\d+)L?(?:-T\d+ms)?$", re.DOTALL)
-_ID = re.compile(r"#\d+L?(-T\d+ms)?")
-_OURS = "scalar-subquery#"  # in every answer with bounds: where it looks up whether rows are missing
 _CUT_SHORT = "more fields"  # what Spark writes in place of the rest of a long list
 _ALL_FIELDS = "spark.sql.debug.maxToStringFields"
 
@@ -134,14 +131,14 @@ class _Reading:
             self._reasons.append("it joins rows with themselves, so that weights do not multiply")
 
     def _aggregate(self, text: str) -> None:
-        lists = [split(one[1:-1]) for one in split(text.removeprefix("Aggregate "))[-2:] if one.startswith("[")]
-        keys, results = lists if len(lists) == 2 else ([], lists[0])
+        found = [each for each in lists(text)[-2:] if each]
+        keys, results = found if len(found) == 2 else ([], found[0])
         for item in results:
             match = _ITEM.match(item)
             made = item if match is None or match["made"] is None else match["made"]
-            used = set(_ATTRIBUTE.findall(made))
-            is_key = made in keys or (used <= set(_ATTRIBUTE.findall(" ".join(keys))) and "(" not in made)
-            ours = _OURS in made
+            used = attributes(made)
+            is_key = made in keys or (used <= attributes(" ".join(keys)) and "(" not in made)
+            ours = OURS in made
             if used & self._of_weights or (ours and _CUT_SHORT in made):
                 self._bounds = self._bounds or ours or not self._is_total(made)
             elif not is_key:
@@ -152,12 +149,12 @@ class _Reading:
         """Whether weights are only added up, so that no bound can be made of them: each in a sum, once."""
         rest, _, after = made.partition("sum(")
         if not after:
-            return not set(_ATTRIBUTE.findall(made)) & self._of_weights
+            return not attributes(made) & self._of_weights
         depth, end = 1, 0
         while depth and end < len(after):
             depth += (after[end] == "(") - (after[end] == ")")
             end += 1
-        once = sum(one in self._of_weights for one in _ATTRIBUTE.findall(after[:end])) <= 1
+        once = sum(one in self._of_weights for one in re.findall(r"#(\d+)", after[:end])) <= 1
         return once and self._is_total(rest) and self._is_total(after[end:])
 
     def _trace(self, items: Sequence[str]) -> None:
@@ -168,7 +165,7 @@ class _Reading:
             match = _ITEM.match(item)
             if match is None or match["made"] is None:
                 continue
-            if set(_ATTRIBUTE.findall(match["made"])) & self._of_weights:
+            if attributes(match["made"]) & self._of_weights:
                 self._of_weights.add(match["id"])
             if (renamed := _ITEM.match(match["made"])) and renamed["made"] is None and renamed["id"] in self._of_value:
                 self._of_value.add(match["id"])
@@ -201,5 +198,5 @@ def _columns(projection: Node) -> Mapping[str, str]:
 
 
 def _words(text: str) -> str:
-    words = _ID.sub("", text.splitlines()[0])
+    words = in_words(text)
     return f"`{words if len(words) <= 60 else words[:57] + '...'}`"

@@ -12,9 +12,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jettison.spark.explained import Node, below, split
+from jettison.spark.drop_point import PLAN_METRIC, WEIGHT
+from jettison.spark.explained import Node, attributes, below, in_words, lists, split, texts_below
+from jettison.spark.network_rows import OUTPUT
 
-_ATTRIBUTE = re.compile(r"#(\d+)")
 _KEYS = re.compile(r"keys=(\[.*\]), functions=", re.DOTALL)
 _RENAMED = re.compile(r"#(\d+)L?(?:-T\d+ms)? AS [\w.`]+#(\d+)")
 # Operators with one row out for each row in; none of these names begins the name of another operator that has more.
@@ -29,9 +30,8 @@ _LOSES_ROWS = re.compile(r"(Filter|Sample [^,]+, [^,]+, false|WriteToDataSourceV
 _JOIN = re.compile(r"\w*Join\b|CartesianProduct")
 _KEEPS_LEFT = re.compile(r", (LeftSemi|LeftAnti|ExistenceJoin)\b")
 _WINDOW = "named_struct(start, "
-_WEIGHT = "jt_weight"  # all copies of a row have one
-_PLAN_READ = "CollectMetrics jettison-plan:"
-_OUTPUT = re.compile(r"Project \[(\d+) AS jt_output#")
+_PLAN_READ = f"CollectMetrics {PLAN_METRIC}"
+_OUTPUT = re.compile(rf"Project \[(\d+) AS {OUTPUT}#")
 
 
 def multipliers(plan: Sequence[Node], mark: str, ids: Collection[str] = ()) -> list[str] | None:
@@ -63,7 +63,7 @@ def multipliers(plan: Sequence[Node], mark: str, ids: Collection[str] = ()) -> l
         return None
     found: dict[str, None] = {}
     for guard in guards:
-        texts = [plan[each].text for each in below(plan, guard)]
+        texts = texts_below(plan, guard)
         path = _Path(tuple(frozenset().union(*(_named(text, name) for text in texts)) for name in ids))
         found |= dict.fromkeys(_climb(plan, guard, path, frozenset(guards)))
     return list(found)
@@ -105,7 +105,7 @@ def _climb(plan: Sequence[Node], place: int, path: _Path, guards: frozenset[int]
         if "Aggregate(" in node.text:
             keys = _keys(node)
             if path.ids and all(id & keys for id in path.ids):
-                rest = keys - frozenset().union(*path.ids, _named(node.text, _WEIGHT))
+                rest = keys - frozenset().union(*path.ids, _named(node.text, WEIGHT))  # all copies of a row have one
                 together = replace(path, loose=(), joined=(*path.joined, *path.loose), keys=rest)
                 yield from _climb(plan, above, together, guards)
                 continue
@@ -119,7 +119,7 @@ def _climb(plan: Sequence[Node], place: int, path: _Path, guards: frozenset[int]
 
 def _copies(plan: Sequence[Node], place: int, child: int, guards: frozenset[int]) -> _Copies | None:
     node = plan[place]
-    words = re.sub(r"#\d+L?(-T\d+ms)?", "", node.text.splitlines()[0])[:80]
+    words = in_words(node.text)[:80]
     if _JOIN.match(node.text):
         return None if _shows_once(plan, place, child) else _Copies(words)
     if node.text.startswith("Expand"):
@@ -148,7 +148,7 @@ def _shows_once(plan: Sequence[Node], place: int, child: int) -> bool:
 
 def _is_plan(plan: Sequence[Node], place: int) -> bool:
     """Whether this is what a guard reads, one row: a further guard joins it too."""
-    texts = [plan[each].text for each in below(plan, place)]
+    texts = texts_below(plan, place)
     return any(text.startswith(_PLAN_READ) for text in texts) and not any(_JOIN.match(text) for text in texts)
 
 
@@ -163,23 +163,23 @@ def _unique(plan: Sequence[Node], place: int, keys: frozenset[str]) -> bool:
 
 def _telling(expand: str) -> frozenset[str]:
     """Outputs of an `Expand` that differ in all copies of a row: numbers that tell them apart, or their windows."""
-    lists = split(expand[expand.index("[") :])
-    if len(lists) != 2:
+    found = lists(expand)
+    if len(found) != 2:
         return frozenset()
-    copies, outputs = [split(one[1:-1]) for one in split(lists[0][1:-1])], split(lists[1][1:-1])
+    copies, outputs = [split(one[1:-1]) for one in found[0]], found[1]
     if "more fields" not in expand and any(len(copy) != len(outputs) for copy in copies):
         return frozenset()  # names with commas or brackets: which value belongs to which output is not known
     told: set[str] = set()
     for output, *values in zip(outputs, *copies, strict=False):
         plain = all("#" not in value or value.startswith(_WINDOW) for value in values)
         if plain and "null" not in values and len(set(values)) == len(values):
-            told |= _attributes(output)
+            told |= attributes(output)
     return frozenset(told)
 
 
 def _keys(aggregate: Node) -> frozenset[str]:
     match = _KEYS.search(aggregate.text)
-    return _attributes(match[1]) if match else frozenset()
+    return attributes(match[1]) if match else frozenset()
 
 
 def _join_keys(join: str) -> frozenset[str]:
@@ -187,11 +187,7 @@ def _join_keys(join: str) -> frozenset[str]:
     match = re.match(r"\w+ (\[.*?\]), (\[.*?\]), \w", join)
     if match is None or "(" in match[1] + match[2]:  # rows with one key may agree in what is made of it
         return frozenset()
-    return _attributes(match[1] + match[2])
-
-
-def _attributes(text: str) -> frozenset[str]:
-    return frozenset(_ATTRIBUTE.findall(text))
+    return attributes(match[1] + match[2])
 
 
 def _named(text: str, name: str) -> frozenset[str]:

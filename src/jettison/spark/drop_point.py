@@ -18,7 +18,15 @@ from jettison.spark.validate import quoted
 
 PLAN = "jt_plan"
 """Column of the plan beside the rows of a stream."""
+WEIGHT = "jt_weight"
+"""Column of the inverse of the probability that a row was kept."""
 _OURS = "jt_"  # columns of a guard's own begin so
+SEEN, KEPT, RECENT, ARRIVALS_US, SAMPLE = "seen", "kept", "recent", "arrivals_us", "sample"
+"""What is observed at a drop point, under `DropPoint.metric`."""
+VERSION, NOW_US = "version", "now_us"
+"""What is observed where the plan is read, under `DropPoint.plan_metric`."""
+PLAN_METRIC = "jettison-plan:"
+"""How every `plan_metric` begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class DropPoint:
     @property
     def plan_metric(self) -> str:
         """Name of the plan version that the drop point read, among the observed metrics."""
-        return f"jettison-plan:{self.group or self.name}{self._query}"
+        return f"{PLAN_METRIC}{self.group or self.name}{self._query}"
 
     @property
     def seen_mark(self) -> str:

@@ -16,6 +16,10 @@ _BRANCH = re.compile(r"(?:[ :]  )*[:+]- ")
 _SECTION = re.compile(r"== (Final|Initial|Current) Plan ==")  # within an adaptive plan
 _CUT_SHORT = re.compile(r"(\.\.\. \d+ more characters|Truncated plan of \d+ characters)\s*$")
 _CTE = re.compile(r"~?CTERelation(Def|Ref) (\d+)\b")
+_ATTRIBUTE = re.compile(r"#(\d+)")
+_EXPRESSION_ID = re.compile(r"#\d+L?(?:-T\d+ms)?")
+OURS = "scalar-subquery#"
+"""In every answer with bounds: where it looks up whether rows are missing."""
 _printing = threading.Lock()
 
 
@@ -102,6 +106,27 @@ def below(plan: Sequence[Node], place: int) -> frozenset[int]:
                 found.add(child)
                 ahead.append(child)
     return frozenset(found)
+
+
+def texts_below(plan: Sequence[Node], place: int) -> list[str]:
+    """The texts of an operator and of all that it reads."""
+    return [plan[each].text for each in below(plan, place)]
+
+
+def attributes(text: str) -> frozenset[str]:
+    """Numbers of the attributes that a text names."""
+    return frozenset(_ATTRIBUTE.findall(text))
+
+
+def in_words(text: str) -> str:
+    """The first line of a text, without numbers of attributes."""
+    return _EXPRESSION_ID.sub("", text.splitlines()[0])
+
+
+def lists(text: str) -> list[list[str]]:
+    """What the lists of an operator hold, one after the other; nothing for a part that is no list."""
+    parts = split(text[text.index("[") :]) if "[" in text else []
+    return [split(part[1:-1]) if part.startswith("[") else [] for part in parts]
 
 
 def split(text: str) -> list[str]:

@@ -14,10 +14,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark import validate
-from jettison.spark.drop_point import PLAN, DropPoint, arrived_us, identity_hash, mark_number
+from jettison.spark.drop_point import (
+    ARRIVALS_US,
+    KEPT,
+    NOW_US,
+    PLAN,
+    RECENT,
+    SAMPLE,
+    SEEN,
+    WEIGHT,
+    DropPoint,
+    arrived_us,
+    identity_hash,
+    mark_number,
+)
 from jettison.spark.mechanisms import Mechanism
 
-WEIGHT = "jt_weight"
 SAMPLED = "jt_sampled"
 _KEEP = "jt_keep"
 _RECENT = "jt_recent"
@@ -81,7 +93,7 @@ def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tup
     sampled = F.col(_SAMPLE).isNotNull()
     if SAMPLED in seen.columns:  # a row is marked if it belongs to the sample of any drop point on its path
         sampled = F.col(SAMPLED) | sampled
-    return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias("sample")]
+    return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias(SAMPLE)]
 
 
 def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[Column, Column]:
@@ -106,7 +118,7 @@ def _marked(
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
     if not counts:
         return kept
-    counted = kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts)
+    counted = kept.observe(point.metric, F.count(F.lit(1)).alias(KEPT), *counts)
     return counted.drop(_RECENT, _ARRIVED, _SAMPLE, *mechanism.learns_from)
 
 
@@ -142,7 +154,7 @@ def computed_once(column: Column) -> Column:
 
 
 def _seen_and_kept(keep: Column) -> list[Column]:
-    return [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept")]
+    return [F.count(F.lit(1)).alias(SEEN), F.count_if(keep).alias(KEPT)]
 
 
 def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
@@ -176,7 +188,7 @@ def _arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> dict[str, Colu
     # The lowest bits of the hash, where decisions compare the highest.
     looked_at = identity_hash(seen, point).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
     return {
-        _RECENT: F.when(arrived >= F.col(PLAN)["now_us"] - RECENT_US, rows),
+        _RECENT: F.when(arrived >= F.col(PLAN)[NOW_US] - RECENT_US, rows),
         _ARRIVED: F.when(looked_at, arrived),
     }
 
@@ -186,4 +198,4 @@ def _arrival_counts(point: DropPoint) -> list[Column]:
     if point.arrival is None:
         return []
     quantiles = F.percentile_approx(_ARRIVED, [_OLD, _NEW], _RANKS)
-    return [F.sum(_RECENT).alias("recent"), quantiles.alias("arrivals_us")]
+    return [F.sum(_RECENT).alias(RECENT), quantiles.alias(ARRIVALS_US)]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jettison.answers import estimate
 from jettison.spark import doubts
 from jettison.spark.aggregates import by_doubt, fitted, named
-from jettison.spark.guard import WEIGHT
+from jettison.spark.drop_point import WEIGHT
 from jettison.spark.mechanisms.join_mechanism import WHOLE
 
 

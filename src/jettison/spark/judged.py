@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from jettison.core.durations import microseconds
 from jettison.errors import InvalidSetting
-from jettison.spark.explained import Node, analyzed_plan, below, split
+from jettison.spark.drop_point import PLAN_METRIC
+from jettison.spark.explained import Node, below, lists, split, texts_below
 
 _MOST_ANSWERS = 64  # they travel in the plan file, whose size is fixed
 # What `doubts.doubt` looks like: the mark, and the window if there is one.
@@ -37,12 +38,12 @@ _TIME_WINDOW = re.compile(rf"named_struct\(start, knownnullable\(precisetimestam
 _SESSION = re.compile(rf"named_struct\(start, precisetimestampconversion\({_TIME}")
 _GAP = re.compile(r" \+ cast\(([\w ]+) as interval\) as timestamp\)")
 _FUNCTION = re.compile(r"~?\w*MapInArrow\b")  # one under load-aware shedding looks like any other
-_PLAN_READ = re.compile(r"CollectMetrics (jettison-plan:[^,]*),")
+_PLAN_READ = re.compile(rf"CollectMetrics ({PLAN_METRIC}[^,]*),")
 _HELD_BACK = "raise_error("
 
 
 def judged(
-    text: str, guards: Collection[str], plan_reads: Collection[str], *, held_back: bool = False
+    plan: Sequence[Node], guards: Collection[str], plan_reads: Collection[str], *, held_back: bool = False
 ) -> tuple[dict[str, int | None], int | None]:
     """The answers of a query, as `Doubts.margins_us` has them, and the delay of its watermark.
 
@@ -51,8 +52,8 @@ def judged(
 
     Parameters
     ----------
-    text
-        What `explain` prints of the running query.
+    plan
+        The analyzed plan of the running query.
     guards
         Texts that only the query's own guards contain.
     plan_reads
@@ -60,7 +61,6 @@ def judged(
     held_back
         Judge only answers that go through `deliver`: those of windows that were dropped in part come out of others.
     """
-    plan = analyzed_plan(text)
     marked = {place for place, node in enumerate(plan) if any(guard in node.text for guard in guards)}
     last_guards = frozenset(place for place in marked if not marked & (below(plan, place) - {place}))
     found: dict[str, list[int | None]] = {}
@@ -143,7 +143,7 @@ def _margin_us(plan: Sequence[Node], place: int, way: _Way, last_guards: Collect
 
 def _is_stream(plan: Sequence[Node], place: int) -> bool:
     """Whether rows of a stream come this way; views do not say so themselves."""
-    return any(_STREAM.match(plan[each].text) for each in below(plan, place))
+    return any(map(_STREAM.match, texts_below(plan, place)))
 
 
 def _through_watermark(column: str | None, way: _Way) -> _Way | None:
@@ -179,10 +179,10 @@ def _through_projection(text: str, way: _Way) -> _Way | None:
 
 
 def _through_expand(text: str, way: _Way) -> _Way | None:
-    lists = [split(each[1:-1]) for each in split(text[text.index("[") :])]
-    if len(lists) != 2:
+    found = lists(text)
+    if len(found) != 2:
         return None
-    copies, outputs = lists
+    copies, outputs = found
     place = next((place for place, output in enumerate(outputs) if f"#{way.window}-T" in output), None)
     if place is None:
         return way
@@ -210,7 +210,7 @@ def _gap_us(session: str) -> int | None:
 
 
 def _depends_on_others(plan: Sequence[Node], place: int, plan_reads: Collection[str]) -> bool:
-    texts = [plan[each].text for each in below(plan, place)]
+    texts = texts_below(plan, place)
     reads = {name for text in texts for name in _PLAN_READ.findall(text)}
     return not reads <= set(plan_reads) or any(_FUNCTION.match(text) for text in texts)
 

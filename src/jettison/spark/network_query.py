@@ -30,7 +30,7 @@ from jettison.policies.network.qos import QoS
 from jettison.spark import validate
 from jettison.spark.assembly import Accounting
 from jettison.spark.box_facts import BoxFacts, box_facts
-from jettison.spark.guard import WEIGHT
+from jettison.spark.drop_point import WEIGHT
 from jettison.spark.network_rows import OUTPUT, numbered, row_columns, shared_by_exchange
 from jettison.spark.shedder import Shedder
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from jettison.runtime.pilot import Pilot
 from jettison.spark import companions
 from jettison.spark.dependence import multipliers
-from jettison.spark.drop_point import DropPoint
-from jettison.spark.explained import analyzed_plan, explained, is_cut_short, physical_plan
+from jettison.spark.drop_point import WEIGHT, DropPoint
+from jettison.spark.explained import (
+    OURS,
+    Node,
+    analyzed_plan,
+    below,
+    explained,
+    in_words,
+    is_cut_short,
+    lists,
+    physical_plan,
+)
 from jettison.spark.judged import judged
 from jettison.spark.mechanisms import Mechanism
-from jettison.spark.unweighted import unweighted
 
 _LONGEST_WAIT = 64  # batches with rows
+_ADDS_UP = re.compile(r"\b(count|sum|count_if|approx_count_distinct)\(")
+_USES_WEIGHT = re.compile(rf"\bsum\(.*_weight#| AS {WEIGHT}#")  # of a join: left_weight, right_weight
 T = TypeVar("T")
 
 
@@ -25,17 +37,7 @@ class Explains(Protocol):
 
 
 class PlanReader:
-    """Reads the plan of a query when a batch with rows has run, once if that shows all guards, and tells its pilot.
-
-    Parameters
-    ----------
-    pilot
-        Controls the query.
-    points
-        The query's drop points.
-    mechanisms
-        How each of them drops rows, by name.
-    """
+    """Reads the plan of a query when a batch with rows has run, once if that shows all guards, and tells its pilot."""
 
     def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
         self._pilot, self._points = pilot, points
@@ -71,7 +73,8 @@ class PlanReader:
         if companions.leave_doubt(text):
             self._pilot.others_drop()
         margins_us, delay_us = self._tried(
-            lambda: judged(text, guards.values(), plan_reads, held_back=self._held_back), lambda _: ({}, None)
+            lambda: judged(analyzed_plan(text), guards.values(), plan_reads, held_back=self._held_back),
+            lambda _: ({}, None),
         )
         self._pilot.answers_found(margins_us, delay_us)
         self._unread = {name for name in self._unread if found[name] is None}
@@ -98,3 +101,31 @@ class PlanReader:
             words = f"the query's plan cannot be read ({type(error).__name__}: {error})"
             self._pilot.fault("answers", words)
             return otherwise(words)
+
+
+def unweighted(plan: Sequence[Node], guards: Collection[str], *, every_row_stays: bool = False) -> list[str]:
+    """Plain counts and sums over guarded rows, in Spark's words.
+
+    Where a query adds up `jt_weight` itself, or hands it on, it knows what it does. Only the first aggregates behind a
+    guard are looked at: those above them may well add up estimates.
+
+    Parameters
+    ----------
+    plan
+        The analyzed plan of a running query.
+    guards
+        Texts that only the guards contain.
+    every_row_stays
+        Dropped rows stay, emptied, to be counted: `count(1)` is right.
+    """
+    found: list[str] = []
+    for place, node in enumerate(plan):
+        under = [plan[each].text for each in below(plan, place) - {place}]
+        is_first = not any(text.startswith("~Aggregate") for text in under)
+        if not (node.text.startswith("~Aggregate") and is_first and any(g in text for g in guards for text in under)):
+            continue
+        others = [result for result in lists(node.text)[-1] if OURS not in result]  # behind the keys, if there are any
+        if not any(_USES_WEIGHT.search(result) for result in others):
+            plain = [result for result in others if _ADDS_UP.search(result)]
+            found += [result for result in plain if not (every_row_stays and result.startswith("count(1)"))]
+    return list(map(in_words, found))

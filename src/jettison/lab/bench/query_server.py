@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source.space import ABOVE
 from jettison.spark.coordinates import check_attributes, code, comparable
-from jettison.spark.guard import WEIGHT
+from jettison.spark.drop_point import WEIGHT
 
 QUERY = "jt_query"
 _CELL, _PLACE = "jt_cell", "jt_place"
