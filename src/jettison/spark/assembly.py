@@ -24,10 +24,8 @@ from jettison.spark import accounting, doubts, validate
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import WEIGHT, DropPoint, refuse_equal_marks
 from jettison.spark.guard import guarded
-from jettison.spark.listener import report_of
 from jettison.spark.mechanisms import Mechanism, mechanism_for
 from jettison.spark.metrics import MetricCounts
-from jettison.spark.plan_reader import PlanReader
 from jettison.spark.run import Run, close_ended
 from jettison.spark.unstarted import UnstartedWatch
 
@@ -37,19 +35,7 @@ _ROW_ID, _ARRIVAL = "jt_row_id", "jt_arrived_at"
 
 
 class Assembly:
-    """Collects the drop points of one query.
-
-    Parameters
-    ----------
-    policy
-        Says what to drop.
-    checkpoint, folder
-        The query's checkpoint, and the folder in it that holds the plan.
-    channel
-        Carries the plan.
-    accounting, dry_run
-        As for `Shedder`.
-    """
+    """Collects the drop points of one query; the plan lies in `folder`, under its checkpoint."""
 
     def __init__(
         self,
@@ -187,7 +173,7 @@ class Assembly:
                 doubts.unregister(self.spark, self._channel)
 
     def _run(self, spark: SparkSession, settings: ControlSettings, companions: Sequence[Companion]) -> Run:
-        entrance, points = self._entrance or list(self.points)[:1], tuple(self.points.values())
+        entrance = self._entrance or list(self.points)[:1]
         pilot = Pilot(
             tuple(self.points),
             self._policy,
@@ -202,18 +188,7 @@ class Assembly:
             # No weight stands for what a companion drops.
             least_doubt_us=self._shed_before_us if all(one.keeps_answers_exact for one in companions) else DEPENDENT_US,
         )
-        report = partial(report_of, points=points, mechanisms=self.mechanisms)
-        run = Run(
-            spark,
-            self._checkpoint,
-            pilot,
-            tuple(self.points),
-            report,
-            PlanReader(pilot, points, self.mechanisms),
-            companions,
-            self.owner,
-            self._channel,
-        )
+        run = Run(spark, self._checkpoint, pilot, self.points, self.mechanisms, companions, self.owner, self._channel)
         doubts.register(spark, self._channel)  # once more: a start that failed has ended it
         pilot.aside, pilot.batch_runs = run.look_at_plan, run.batch_runs
         return run

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from jettison.runtime.pilot import Pilot
-from jettison.spark import companions
+from jettison.spark import doubts
 from jettison.spark.dependence import multipliers
 from jettison.spark.drop_point import WEIGHT, DropPoint
 from jettison.spark.explained import (
@@ -70,7 +70,7 @@ class PlanReader:
         for name in sorted(self._unread):
             if multiplied := found[name]:
                 self._pilot.rows_are_dependent(name, multiplied)
-        if companions.leave_doubt(text):
+        if doubts.companions_leave_doubt(text):
             self._pilot.others_drop()
         margins_us, delay_us = self._tried(
             lambda: judged(analyzed_plan(text), guards.values(), plan_reads, held_back=self._held_back),
