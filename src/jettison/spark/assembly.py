@@ -20,12 +20,12 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
 from jettison.runtime.pilot import Pilot
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US
-from jettison.spark import accounting, doubts, validate
+from jettison.spark import doubts, validate
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import WEIGHT, DropPoint, refuse_equal_marks
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import Mechanism, mechanism_for
-from jettison.spark.metrics import MetricCounts
+from jettison.spark.metrics import MetricCounts, by_metrics, note_trouble
 from jettison.spark.run import Run, close_ended
 from jettison.spark.unstarted import UnstartedWatch
 
@@ -132,7 +132,11 @@ class Assembly:
         return answers if self._dry_run else whole
 
     def read_plan_together(self, spark: SparkSession, names: Sequence[str], group: str) -> None:
-        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch."""
+        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
+
+        Each reading is a small job; for a network of many drop points they would add up. All of them then also see the
+        same version.
+        """
         self._connect(spark)
         mechanisms = dict.fromkeys(names, mechanism_for(self._policy.spec))
         metric = DropPoint(group, (), group=group, token=self._token()).plan_metric
@@ -224,7 +228,7 @@ class Assembly:
 
     def _counts_by_metrics(self, spark: SparkSession) -> bool:
         if self._metrics is None:
-            self._metrics = self._accounting != "observe" and accounting.by_metrics(
+            self._metrics = self._accounting != "observe" and by_metrics(
                 spark, self._folder, required=self._accounting == "metrics"
             )
         return self._metrics
@@ -234,5 +238,5 @@ class Assembly:
         url = validate.web_interface(spark) if points else None
         if url is None:
             return None
-        lost = partial(accounting.note_trouble, self._folder)
+        lost = partial(note_trouble, self._folder)
         return MetricCounts(url, spark.sparkContext.applicationId, points, lost)
