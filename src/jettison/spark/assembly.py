@@ -73,7 +73,7 @@ class Assembly:
         name: str | None,
     ) -> DataFrame:
         """Put a drop point on `rows`."""
-        name = self._new_name(name)
+        name = validate.new_name(name, self.points)
         where = f"drop point {name!r}"
         validate.streaming(rows, where=where)
         validate.weight(rows, WEIGHT, where=where)
@@ -196,11 +196,6 @@ class Assembly:
         doubts.register(spark, self._channel)  # once more: a start that failed has ended it
         pilot.aside, pilot.batch_runs = run.look_at_plan, run.batch_runs
         return run
-
-    def _new_name(self, name: str | None) -> str:
-        if name is None:
-            return "rows" if not self.points else f"rows{len(self.points) + 1}"
-        return validate.new_name(name, self.points)
 
     def _refuse_unplanned(self, name: str) -> None:
         if self._policy.points is not None and name not in self._policy.points:

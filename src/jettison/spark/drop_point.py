@@ -79,12 +79,17 @@ class DropPoint:
 
     @property
     def seen_mark(self) -> str:
-        """Text that only the filter which counts rows seen contains."""
+        """Condition of the filter that counts rows seen, and the text by which it is found in plans.
+
+        Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks
+        never change a decision: a partition has no negative number. They make the conditions non-deterministic in the
+        optimizer's eyes, so that neither filter is merged with one of the user's or moved past it.
+        """
         return f"SPARK_PARTITION_ID() >= {mark_number(self.name, 'seen', self.token)}"
 
     @property
     def kept_mark(self) -> str:
-        """Text that only the filter which drops rows contains."""
+        """The same of the filter that drops rows."""
         return f"SPARK_PARTITION_ID() < {mark_number(self.name, 'kept', self.token)}"
 
     @property

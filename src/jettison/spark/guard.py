@@ -26,7 +26,6 @@ from jettison.spark.drop_point import (
     DropPoint,
     arrived_us,
     identity_hash,
-    mark_number,
 )
 from jettison.spark.mechanisms import Mechanism
 
@@ -56,12 +55,13 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
         more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
         seen = _with_arrivals(seen, point, F.lit(1.0))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
-        kept = counted if point.dry_run else counted.where(keep)
-        return kept.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
+        left = counted if point.dry_run else counted.where(keep)
+        return left.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
     # The plan ends here. Left in the filter's condition and in a column that the optimizer may compute later, it would
     # travel on, and where the compiled stage ends behind the guard, as at `from_json`, be copied into every row.
     decided = seen.withColumn(_KEEP, computed_once(keep))
-    weighted = _marked_kept(decided, point).withColumns({WEIGHT: computed_once(weight), **marks})
+    kept = decided.where(F.col(_KEEP) | F.expr(point.kept_mark))
+    weighted = kept.withColumns({WEIGHT: computed_once(weight), **marks})
     return _marked(weighted, point, mechanism, [*passing, _KEEP], sample)
 
 
@@ -70,7 +70,7 @@ def _with_helpers(
 ) -> tuple[DataFrame, list[str]]:
     """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
     validate.no_reserved_column(rows, [PLAN], where=point.place)
-    seen = rows if point.observed else _marked_seen(rows, point)
+    seen = rows if point.observed else rows.where(point.seen_mark)
     if not isinstance(plan, Column):
         # Without a valid plan there is no row to join, and the plan is null.
         seen, plan = seen.join(F.broadcast(plan), how="left"), F.col(PLAN)[point.name]
@@ -159,19 +159,6 @@ def _seen_and_kept(keep: Column) -> list[Column]:
 
 def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
     return [column.alias(name) for name, column in mechanism.learned(keep).items()]
-
-
-# Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks
-# never change a decision: a partition has no negative number. They make the conditions non-deterministic in the
-# optimizer's eyes, so that neither filter is merged with one of the user's or moved past it.
-
-
-def _marked_seen(rows: DataFrame, point: DropPoint) -> DataFrame:
-    return rows.where(F.spark_partition_id() >= mark_number(point.name, "seen", point.token))
-
-
-def _marked_kept(decided: DataFrame, point: DropPoint) -> DataFrame:
-    return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept", point.token)))
 
 
 def _with_arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> DataFrame:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
 
 from jettison.errors import refuse
 from jettison.policies.groups.group_keys import GROUP_BITS, PANE_BITS, PANES
@@ -70,13 +69,7 @@ class GroupMechanism(Mechanism):
         if self._value is not None:
             validate.expression(rows, self._value, "value", where=point.place)
         kind = validate.expression(rows, self._time, "time", where=point.place)
-        if not isinstance(kind, TimestampType):
-            refuse(
-                "`time` must be a timestamp with a time zone",
-                f"{self._time!r} of type {kind.simpleString()}",
-                where=point.place,
-                hint="timestamp_millis(...) makes one from a number",
-            )
+        validate.zoned(kind, self._time, where=point.place)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """The table of named groups, and the thresholds and weights of every slot.

@@ -7,7 +7,6 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
 
 from jettison.errors import refuse
 from jettison.policies.window.query_fan import Fan
@@ -49,13 +48,7 @@ class WindowMechanism(Mechanism):
             validate.expression(rows, self.time, "time", where=point.place)
         time = validate.timestamp(rows, self._name(rows), where=point.place, argument="time")
         field = rows.schema[time]
-        if not isinstance(field.dataType, TimestampType):
-            refuse(
-                "`time` must be a timestamp with a time zone",
-                f"{time!r} of type timestamp_ntz",
-                where=point.place,
-                hint="cast it: to_timestamp, or col(...).cast('timestamp'), before the watermark",
-            )
+        validate.zoned(field.dataType, time, where=point.place)
         if _WATERMARK_MARK not in field.metadata:
             refuse(
                 f"`withWatermark` on {time!r} must stand before the guard",
