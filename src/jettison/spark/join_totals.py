@@ -11,7 +11,7 @@ from jettison.answers import estimate
 from jettison.spark import doubts
 from jettison.spark.aggregates import by_doubt, fitted, named
 from jettison.spark.drop_point import WEIGHT
-from jettison.spark.mechanisms.join_mechanism import WHOLE
+from jettison.spark.mechanisms.group_mechanism import WHOLE
 
 
 def join_side(rows: DataFrame, side: str) -> DataFrame:
