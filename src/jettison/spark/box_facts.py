@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.spark.drop_point import WEIGHT
-from jettison.spark.explained import OURS, Node, analyzed_plan, attributes, below, explained, in_words, lists, split
+from jettison.spark.explained import OURS, Node, analyzed_plan, attributes, explained, in_words, lists, split
 
 _MARK = 733_194_721
 _MARKED = re.compile(rf"Filter \({_MARK} = (\d+)\)")
@@ -79,26 +79,24 @@ class _Reading:
 
     def __init__(self, plan: Sequence[Node], estimates: Sequence[frozenset[str]], value: str) -> None:
         self._plan, self._value = plan, value
-        marks = {place: _MARKED.match(_text(node)) for place, node in enumerate(plan)}
         # Where the rows enter, with the port that they come by.
-        self._doors = {place: int(match[1]) for place, match in marks.items() if match}
-        self._below = {place: below(plan, place) for place in range(len(plan))}
+        self._doors = {node: int(match[1]) for node in plan if (match := _MARKED.match(_text(node)))}
         self._of_weights: set[str] = set()
         self._of_value: set[str] = set()
         self._reasons = [] if self._doors else ["the rows that enter are not in Spark's plan of it"]
         self._bounds = False
         for door, port in self._doors.items():
-            for name, attribute in _columns(plan[door + 1]).items():
+            for name, attribute in _columns(door.children[0]).items():
                 if name in estimates[port]:
                     self._of_weights.add(attribute)
                 if name.lower() == value.lower():
                     self._of_value.add(attribute)
 
     def facts(self) -> BoxFacts:
-        beyond = {place for door in self._doors for place in self._below[door]}
-        for place in reversed(range(len(self._plan))):  # what is read comes after who reads it
-            if place not in beyond and self._reaches(place):
-                self._pass(place)
+        beyond = {node for door in self._doors for node in door.below}
+        for node in reversed(self._plan):  # what is read comes after who reads it
+            if node not in beyond and self._reaches(node):
+                self._pass(node)
         leaving = _columns(self._plan[0])
         kept = any(name.lower() == self._value.lower() and one in self._of_value for name, one in leaving.items())
         estimates = frozenset(name for name, one in leaving.items() if one in self._of_weights)
@@ -106,15 +104,16 @@ class _Reading:
             self._reasons.append(f"its `{WEIGHT}` is not made of those that enter")
         return BoxFacts("; ".join(dict.fromkeys(self._reasons)), self._bounds, kept, estimates)
 
-    def _reaches(self, place: int) -> set[int]:
+    def _reaches(self, node: Node) -> set[int]:
         """Ports whose rows come this way."""
-        return {port for door, port in self._doors.items() if door in self._below[place]}
+        below = node.below
+        return {port for door, port in self._doors.items() if door in below}
 
-    def _pass(self, place: int) -> None:
-        text, children = _text(self._plan[place]), self._plan[place].children
+    def _pass(self, node: Node) -> None:
+        text = _text(node)
         join = _JOIN.match(text)
         if join:
-            self._join(join[1], children[-2:])
+            self._join(join[1], node.children[-2:])
         elif text.startswith("Aggregate "):
             self._aggregate(text)
         elif _ROW_BY_ROW.match(text):
@@ -122,7 +121,7 @@ class _Reading:
         else:
             self._reasons.append(f"what {_words(text)} makes of missing rows is not known")
 
-    def _join(self, kind: str, sides: Sequence[int]) -> None:
+    def _join(self, kind: str, sides: Sequence[Node]) -> None:
         """A row may be missing where its partners leave no trace of that: not on a side that others are looked up in."""
         reach = [self._reaches(side) for side in sides]
         if kind not in ("Inner", "Cross") and (kind not in _SIDE_THAT_MAY_LOSE or reach[1 - _SIDE_THAT_MAY_LOSE[kind]]):

@@ -73,8 +73,10 @@ class Executions:
         try:
             some = self._fetched(f"/sql?details=true&planDescription=false&offset=0&length={_PAGE}")
             nodes = [node for execution in some for node in execution["nodes"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             return f"{error} at {self._url}"
+        except (KeyError, TypeError):
+            return f"an answer that does not list executions at {self._url}"
         return "its plans have no descriptions" if nodes and not any("desc" in node for node in nodes) else None
 
     def lost_tasks(self, execution: Mapping[str, Any]) -> bool:

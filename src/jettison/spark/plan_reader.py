@@ -14,7 +14,6 @@ from jettison.spark.explained import (
     OURS,
     Node,
     analyzed_plan,
-    below,
     explained,
     in_words,
     is_cut_short,
@@ -119,8 +118,8 @@ def unweighted(plan: Sequence[Node], guards: Collection[str], *, every_row_stays
         Dropped rows stay, emptied, to be counted: `count(1)` is right.
     """
     found: list[str] = []
-    for place, node in enumerate(plan):
-        under = [plan[each].text for each in below(plan, place) - {place}]
+    for node in plan:
+        under = [each.text for each in node.below - {node}]
         is_first = not any(text.startswith("~Aggregate") for text in under)
         if not (node.text.startswith("~Aggregate") and is_first and any(g in text for g in guards for text in under)):
             continue
