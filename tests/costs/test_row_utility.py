@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jettison.costs.row_utility import utilities
+from jettison.costs.partition_settings import utilities
 from jettison.errors import InvalidInput
 from jettison.policies.network.qos import ValueUtility
 

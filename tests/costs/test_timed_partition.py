@@ -12,8 +12,7 @@ import pytest
 from jettison.costs.cost_hashing import SharedHashes, fingerprints
 from jettison.costs.function_status import CostStatus
 from jettison.costs.pace import STARVATION
-from jettison.costs.partition_settings import PartitionSettings
-from jettison.costs.row_utility import Utility
+from jettison.costs.partition_settings import PartitionSettings, Utility
 from jettison.costs.sketch import CostSketch
 from jettison.costs.task_report import TaskReport
 from jettison.costs.timed_partition import RESERVE, PartitionShedder, WorkerMemory

@@ -13,7 +13,7 @@ from jettison.core.storage import home
 from jettison.errors import InvalidSetting
 from jettison.runtime.companion import CompanionReport, reports
 from jettison.runtime.ledger import Ledger, Totals
-from jettison.spark import companions
+from jettison.spark import doubts
 
 pytestmark = pytest.mark.spark
 
@@ -62,10 +62,10 @@ def test_a_plan_that_shows_it_leaves_doubt_while_it_is_open_and_drops_unseen(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     honest, secret = Censor(tmp_path), Censor(tmp_path, keeps_answers_exact=False, operator="Filter secret")
-    companions.opened(spark, honest)
-    companions.opened(spark, secret)
-    assert not companions.leave_doubt("+- Filter censored(word)")
-    assert companions.leave_doubt("+- Filter secret(word)")
-    companions.closed(secret)
-    assert not companions.leave_doubt("+- Filter secret(word)")
-    companions.closed(honest)
+    doubts.companion_opened(spark, honest)
+    doubts.companion_opened(spark, secret)
+    assert not doubts.companions_leave_doubt("+- Filter censored(word)")
+    assert doubts.companions_leave_doubt("+- Filter secret(word)")
+    doubts.companion_closed(secret)
+    assert not doubts.companions_leave_doubt("+- Filter secret(word)")
+    doubts.companion_closed(honest)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.policies import WindowDrop
-from jettison.spark.explained import explained
+from jettison.spark.explained import analyzed_plan, explained
 from jettison.spark.judged import judged
 
 pytestmark = pytest.mark.spark
@@ -176,7 +176,7 @@ def found_in(
 ) -> tuple[dict[str, int | None], int | None]:
     points = [shedder._assembly.points[name] for name in names or ("rows",)]
     marks, reads = [point.kept_mark for point in points], [point.plan_metric for point in points]
-    return judged(explained(query.explain), marks, reads, held_back=held_back)
+    return judged(analyzed_plan(explained(query.explain)), marks, reads, held_back=held_back)
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def test_a_plan_that_ends_early_is_not_judged(shedder: jt.Shedder, stream: DataF
     point = shedder._assembly.points["rows"]
 
     def margins(text: str) -> list[int | None]:
-        return list(judged(text, [point.kept_mark], [point.plan_metric])[0].values())
+        return list(judged(analyzed_plan(text), [point.kept_mark], [point.plan_metric])[0].values())
 
     assert margins(text) == [0]
     begins, ends = text.index("== Analyzed"), text.index("== Optimized")

@@ -28,12 +28,14 @@ class Interface:
         self.listed = 0
         self.lost_tasks = 0
         self.status = 200
+        self.not_found = 0  # answers that are 404 before the next one is not
         interface = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
-                self.send_response(interface.status)
+                self.send_response(404 if interface.not_found else interface.status)
+                interface.not_found = max(interface.not_found - 1, 0)
                 self.end_headers()
                 self.wfile.write(json.dumps(interface.answer(url.path, parse_qs(url.query))).encode())
 
@@ -324,3 +326,14 @@ def test_rows_that_spark_itself_hands_to_the_sink_are_read_once(interface: Inter
     nodes = [node(0, MARKS[0], "1,000"), node(1, MARKS[1], "400"), write]
     interface.ran(0, batch=0, seen=0, kept=0, nodes=nodes, edges=[])
     assert counts(interface).of_batch(0, MARKS, any_runs=True) == Counted(1000, 400)
+
+
+def test_an_execution_that_spark_forgets_while_it_lists_it_is_no_trouble(interface: Interface) -> None:
+    """Spark then answers that there is no such application: it looks for the plan of what it has just dropped."""
+    interface.ran(0, batch=0, seen=10, kept=4)
+    interface.not_found = 2
+    assert Executions(interface.url, "app", "r").trouble() is None
+    interface.not_found = 2
+    assert of(counts(interface), 0) == (10, 4)
+    interface.not_found = 1000
+    assert str(Executions(interface.url, "app", "r").trouble()).startswith("HTTP Error 404: Not Found at http://")

@@ -105,7 +105,7 @@ def test_whoever_closes_second_waits_for_the_first() -> None:
         done.append(error)
 
     nobody = SimpleNamespace(streams=None, close=close, release=lambda: None)
-    run = Run(nobody, "nowhere", nobody, (), nobody, nobody, [], nobody, nobody)  # type: ignore[arg-type]
+    run = Run(nobody, "nowhere", nobody, {}, {}, [], nobody, nobody)  # type: ignore[arg-type]
     first = threading.Thread(target=run.close, args=("it broke",))
     second = threading.Thread(target=run.close)
     first.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,7 @@ GUARDED = "~Filter (SPARK_PARTITION_ID() < -1234567890)"
     ],
 )
 def test_only_what_is_made_of_weights_is_excused(results: str, below: str, expected: list[str]) -> None:
-    plan = [Node(f"~Aggregate [k#1], [k#1, {results}]", [1]), Node(below or GUARDED, [2] * bool(below), [0])]
-    plan += [Node(GUARDED, [], [1])] * bool(below)
+    plan = [Node(text) for text in (f"~Aggregate [k#1], [k#1, {results}]", below, GUARDED) if text]
+    for above, under in pairwise(plan):
+        above.connect(under)
     assert unweighted(plan, [GUARDED[7:]]) == expected

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from jettison.core.ledger_record import kind_of
+from msgspec import UNSET, UnsetType
+
+from jettison.core.documents import Natural, Number
+from jettison.core.ledger_record import CountedRecord, kind_of
 from jettison.core.storage import Folder
-from jettison.costs.function_record import FunctionRecord
 from jettison.costs.task_report import TaskReport
 from jettison.runtime.ledger import Ledger
+
+
+class FunctionRecord(CountedRecord, kw_only=True, tag="function"):
+    """What a function under load-aware shedding did in a micro-batch, under its name in `points`.
+
+    Rows that were `late` came over the bound already, those `over` it were kept all the same. `spared_s` is the time that
+    the rows dropped were estimated at; `dropped_keys` are the ten of which most work was dropped.
+    """
+
+    bound_s: Number | UnsetType = UNSET
+    costs_version: Natural | UnsetType = UNSET
+    late: Natural | UnsetType = UNSET
+    over: Natural | UnsetType = UNSET
+    mean_wait_s: Number | UnsetType = UNSET
+    longest_wait_s: Number | UnsetType = UNSET
+    busy_s: Number | UnsetType = UNSET
+    spared_s: Number | UnsetType = UNSET
+    dropped_keys: dict[str, Natural] | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
+
+
+_OF_ACCOUNT = ("late", "over", "mean_wait_s", "longest_wait_s", "busy_s", "spared_s")
+"""Fields of the record that an `Account` has under the same names."""
 
 
 @dataclass(slots=True)
@@ -46,15 +72,9 @@ class FunctionAccounts:
                 continue
             if self._ledger is None:
                 self._ledger = Ledger.open(self.folder, writer="function")
-            facts = {
+            facts: dict[str, Any] = {name: getattr(account, name) for name in _OF_ACCOUNT} | {
                 "bound_s": self.bound_s,
                 "costs_version": costs_version,
-                "late": account.late,
-                "over": account.over,
-                "mean_wait_s": account.mean_wait_s,
-                "longest_wait_s": account.longest_wait_s,
-                "busy_s": account.busy_s,
-                "spared_s": account.spared_s,
                 "dropped_keys": {key: int(rows) for key, (rows, _) in account.dropped_keys.items()},
                 "cause": account.cause(self.bound_s),
             }

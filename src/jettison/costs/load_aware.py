@@ -25,12 +25,11 @@ from jettison.costs.batches import Batches
 from jettison.costs.cost_book import HASH_SEED, CostBook, costs_folder
 from jettison.costs.cost_hashing import SharedHashes
 from jettison.costs.function_status import CostStatus
-from jettison.costs.partition_settings import PartitionSettings, Rule
-from jettison.costs.row_utility import Utility, column_of, refuse_no_numbers
+from jettison.costs.partition_settings import PartitionSettings, Rule, Utility, column_of, refuse_no_numbers
 from jettison.costs.task_report import TaskReport
 from jettison.costs.timed_partition import ArrowFunction, PartitionShedder, WorkerMemory
 from jettison.errors import InvalidInput, InvalidSetting, Unsupported, refuse
-from jettison.spark import companions, validate
+from jettison.spark import doubts, validate
 
 if TYPE_CHECKING:
     from jettison.spark.shedder import Shedder
@@ -184,7 +183,7 @@ class LoadAware:
         self._closed = threading.Event()
         self._warned = False
         _OPEN[self._folder.uri] = self
-        companions.opened(spark, self)
+        doubts.companion_opened(spark, self)
         threading.Thread(target=self._publish, name="jettison-costs", daemon=True).start()
 
     def __call__(self, batches: Batches) -> Batches:
@@ -210,7 +209,7 @@ class LoadAware:
         """Lay the last costs down, put the last batch on record, and stop."""
         self._closed.set()
         self._lay_down()
-        companions.closed(self)
+        doubts.companion_closed(self)
         if _OPEN.get(self._folder.uri) is self:
             del _OPEN[self._folder.uri]
 

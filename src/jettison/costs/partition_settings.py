@@ -1,20 +1,24 @@
-"""How the rows of a partition are shed, and what they must have for it."""
+"""How the rows of a partition are shed, what they must have for it, and what each is worth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jettison.costs.batches import Batches
-from jettison.costs.row_utility import Utility, column_of
 from jettison.costs.sketch import FloatArray
-from jettison.errors import InvalidInput, MissingColumn, refuse
+from jettison.errors import InvalidInput, JettisonError, MissingColumn, refuse
+
+if TYPE_CHECKING:
+    from jettison.policies.network.qos import ValueUtility
 
 Rule = Literal["costliest_first", "tail_drop"]
+Utility: TypeAlias = "str | ValueUtility"
+"""Name of a column of utilities, or a value graph, which names the column that holds its values."""
 _WHERE = "load_aware"
 
 
@@ -78,3 +82,36 @@ class PartitionSettings:
         micros = times.cast(pa.timestamp("us", "UTC"), safe=False)
         seconds = micros.cast(pa.int64()).fill_null(round(now_s * 1e6)).to_numpy(zero_copy_only=False) / 1e6
         return np.asarray(np.minimum(seconds, now_s), dtype=np.float64)
+
+
+def column_of(utility: Utility) -> str:
+    """Column that must be there."""
+    return utility if isinstance(utility, str) else utility.column
+
+
+def utilities(rows: pa.Table, utility: Utility) -> FloatArray:
+    """Utility of each row; 0 where there is no value, and outside all intervals of a graph.
+
+    >>> from jettison.policies.network.qos import ValueUtility
+    >>> graph = ValueUtility([(0, 50, 0.2), (50, 100, 1.0)], column="fare")
+    >>> utilities(pa.table({"fare": [49, 50, 101, None]}), graph).tolist()
+    [0.2, 1.0, 0.0, 0.0]
+    """
+    name = column_of(utility)
+    column = rows[name].combine_chunks()
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
+        refuse_no_numbers(name, str(column.type), InvalidInput)
+    numbers = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    values = np.asarray(numbers, dtype=np.float64)
+    if isinstance(utility, str):
+        return np.nan_to_num(values, nan=0.0)
+    low, high, worth = np.array(utility.intervals).T
+    # Intervals do not overlap, so the last that begins at or below a value is the only one that can hold it.
+    last = np.searchsorted(low, values, side="right") - 1
+    return np.where((last >= 0) & (values <= high[last]), worth[last], 0.0)
+
+
+def refuse_no_numbers(name: str, kind: str, error: type[JettisonError]) -> NoReturn:
+    """Raise `error`: the column that holds the utilities is not one of numbers."""
+    hint = "cast the column to double, or leave `value` out if all rows are worth the same"
+    refuse("`value` must name a column of numbers", f"{name!r} of type {kind}", where=_WHERE, hint=hint, error=error)

@@ -20,9 +20,8 @@ from jettison.costs.cost_hashing import Cells, fingerprints
 from jettison.costs.drop_choice import drop_costliest_first, tail_drop
 from jettison.costs.granularity import Granularity
 from jettison.costs.pace import STARVATION, Pace
-from jettison.costs.partition_settings import PartitionSettings
+from jettison.costs.partition_settings import PartitionSettings, utilities
 from jettison.costs.residuals import Residuals
-from jettison.costs.row_utility import utilities
 from jettison.costs.sketch import CostEstimates, CostSketch, FloatArray
 from jettison.costs.task_report import TOP_KEYS, TaskReport, Totals, largest
 

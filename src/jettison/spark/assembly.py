@@ -20,14 +20,12 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
 from jettison.runtime.pilot import Pilot
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US
-from jettison.spark import accounting, doubts, validate
+from jettison.spark import doubts, validate
 from jettison.spark.channel import Channel
-from jettison.spark.drop_point import DropPoint, refuse_equal_marks
-from jettison.spark.guard import WEIGHT, guarded
-from jettison.spark.listener import report_of
+from jettison.spark.drop_point import WEIGHT, DropPoint, refuse_equal_marks
+from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import Mechanism, mechanism_for
-from jettison.spark.metrics import MetricCounts
-from jettison.spark.plan_reader import PlanReader
+from jettison.spark.metrics import MetricCounts, by_metrics, note_trouble
 from jettison.spark.run import Run, close_ended
 from jettison.spark.unstarted import UnstartedWatch
 
@@ -37,19 +35,7 @@ _ROW_ID, _ARRIVAL = "jt_row_id", "jt_arrived_at"
 
 
 class Assembly:
-    """Collects the drop points of one query.
-
-    Parameters
-    ----------
-    policy
-        Says what to drop.
-    checkpoint, folder
-        The query's checkpoint, and the folder in it that holds the plan.
-    channel
-        Carries the plan.
-    accounting, dry_run
-        As for `Shedder`.
-    """
+    """Collects the drop points of one query; the plan lies in `folder`, under its checkpoint."""
 
     def __init__(
         self,
@@ -87,7 +73,7 @@ class Assembly:
         name: str | None,
     ) -> DataFrame:
         """Put a drop point on `rows`."""
-        name = self._new_name(name)
+        name = validate.new_name(name, self.points)
         where = f"drop point {name!r}"
         validate.streaming(rows, where=where)
         validate.weight(rows, WEIGHT, where=where)
@@ -146,7 +132,11 @@ class Assembly:
         return answers if self._dry_run else whole
 
     def read_plan_together(self, spark: SparkSession, names: Sequence[str], group: str) -> None:
-        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch."""
+        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
+
+        Each reading is a small job; for a network of many drop points they would add up. All of them then also see the
+        same version.
+        """
         self._connect(spark)
         mechanisms = dict.fromkeys(names, mechanism_for(self._policy.spec))
         metric = DropPoint(group, (), group=group, token=self._token()).plan_metric
@@ -187,7 +177,7 @@ class Assembly:
                 doubts.unregister(self.spark, self._channel)
 
     def _run(self, spark: SparkSession, settings: ControlSettings, companions: Sequence[Companion]) -> Run:
-        entrance, points = self._entrance or list(self.points)[:1], tuple(self.points.values())
+        entrance = self._entrance or list(self.points)[:1]
         pilot = Pilot(
             tuple(self.points),
             self._policy,
@@ -202,26 +192,10 @@ class Assembly:
             # No weight stands for what a companion drops.
             least_doubt_us=self._shed_before_us if all(one.keeps_answers_exact for one in companions) else DEPENDENT_US,
         )
-        report = partial(report_of, points=points, mechanisms=self.mechanisms)
-        run = Run(
-            spark,
-            self._checkpoint,
-            pilot,
-            tuple(self.points),
-            report,
-            PlanReader(pilot, points, self.mechanisms),
-            companions,
-            self.owner,
-            self._channel,
-        )
+        run = Run(spark, self._checkpoint, pilot, self.points, self.mechanisms, companions, self.owner, self._channel)
         doubts.register(spark, self._channel)  # once more: a start that failed has ended it
         pilot.aside, pilot.batch_runs = run.look_at_plan, run.batch_runs
         return run
-
-    def _new_name(self, name: str | None) -> str:
-        if name is None:
-            return "rows" if not self.points else f"rows{len(self.points) + 1}"
-        return validate.new_name(name, self.points)
 
     def _refuse_unplanned(self, name: str) -> None:
         if self._policy.points is not None and name not in self._policy.points:
@@ -249,7 +223,7 @@ class Assembly:
 
     def _counts_by_metrics(self, spark: SparkSession) -> bool:
         if self._metrics is None:
-            self._metrics = self._accounting != "observe" and accounting.by_metrics(
+            self._metrics = self._accounting != "observe" and by_metrics(
                 spark, self._folder, required=self._accounting == "metrics"
             )
         return self._metrics
@@ -259,5 +233,5 @@ class Assembly:
         url = validate.web_interface(spark) if points else None
         if url is None:
             return None
-        lost = partial(accounting.note_trouble, self._folder)
+        lost = partial(note_trouble, self._folder)
         return MetricCounts(url, spark.sparkContext.applicationId, points, lost)

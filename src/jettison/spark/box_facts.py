@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.spark.explained import Node, analyzed_plan, below, explained, split
-from jettison.spark.guard import WEIGHT
+from jettison.spark.drop_point import WEIGHT
+from jettison.spark.explained import OURS, Node, analyzed_plan, attributes, explained, in_words, lists, split
 
 _MARK = 733_194_721
 _MARKED = re.compile(rf"Filter \({_MARK} = (\d+)\)")
@@ -25,10 +25,7 @@ _ROW_BY_ROW = re.compile(
 )
 _JOIN = re.compile(r"Join (\w+)")
 _SIDE_THAT_MAY_LOSE = {"LeftOuter": 0, "LeftSemi": 0, "LeftAnti": 0, "RightOuter": 1}
-_ATTRIBUTE = re.compile(r"#(\d+)")
 _ITEM = re.compile(r"(?:(?P<made>.*) AS )?(?P<name>[^#]*)#(?P<id>\d+)L?(?:-T\d+ms)?$", re.DOTALL)
-_ID = re.compile(r"#\d+L?(-T\d+ms)?")
-_OURS = "scalar-subquery#"  # in every answer with bounds: where it looks up whether rows are missing
 _CUT_SHORT = "more fields"  # what Spark writes in place of the rest of a long list
 _ALL_FIELDS = "spark.sql.debug.maxToStringFields"
 
@@ -82,26 +79,24 @@ class _Reading:
 
     def __init__(self, plan: Sequence[Node], estimates: Sequence[frozenset[str]], value: str) -> None:
         self._plan, self._value = plan, value
-        marks = {place: _MARKED.match(_text(node)) for place, node in enumerate(plan)}
         # Where the rows enter, with the port that they come by.
-        self._doors = {place: int(match[1]) for place, match in marks.items() if match}
-        self._below = {place: below(plan, place) for place in range(len(plan))}
+        self._doors = {node: int(match[1]) for node in plan if (match := _MARKED.match(_text(node)))}
         self._of_weights: set[str] = set()
         self._of_value: set[str] = set()
         self._reasons = [] if self._doors else ["the rows that enter are not in Spark's plan of it"]
         self._bounds = False
         for door, port in self._doors.items():
-            for name, attribute in _columns(plan[door + 1]).items():
+            for name, attribute in _columns(door.children[0]).items():
                 if name in estimates[port]:
                     self._of_weights.add(attribute)
                 if name.lower() == value.lower():
                     self._of_value.add(attribute)
 
     def facts(self) -> BoxFacts:
-        beyond = {place for door in self._doors for place in self._below[door]}
-        for place in reversed(range(len(self._plan))):  # what is read comes after who reads it
-            if place not in beyond and self._reaches(place):
-                self._pass(place)
+        beyond = {node for door in self._doors for node in door.below}
+        for node in reversed(self._plan):  # what is read comes after who reads it
+            if node not in beyond and self._reaches(node):
+                self._pass(node)
         leaving = _columns(self._plan[0])
         kept = any(name.lower() == self._value.lower() and one in self._of_value for name, one in leaving.items())
         estimates = frozenset(name for name, one in leaving.items() if one in self._of_weights)
@@ -109,15 +104,16 @@ class _Reading:
             self._reasons.append(f"its `{WEIGHT}` is not made of those that enter")
         return BoxFacts("; ".join(dict.fromkeys(self._reasons)), self._bounds, kept, estimates)
 
-    def _reaches(self, place: int) -> set[int]:
+    def _reaches(self, node: Node) -> set[int]:
         """Ports whose rows come this way."""
-        return {port for door, port in self._doors.items() if door in self._below[place]}
+        below = node.below
+        return {port for door, port in self._doors.items() if door in below}
 
-    def _pass(self, place: int) -> None:
-        text, children = _text(self._plan[place]), self._plan[place].children
+    def _pass(self, node: Node) -> None:
+        text = _text(node)
         join = _JOIN.match(text)
         if join:
-            self._join(join[1], children[-2:])
+            self._join(join[1], node.children[-2:])
         elif text.startswith("Aggregate "):
             self._aggregate(text)
         elif _ROW_BY_ROW.match(text):
@@ -125,7 +121,7 @@ class _Reading:
         else:
             self._reasons.append(f"what {_words(text)} makes of missing rows is not known")
 
-    def _join(self, kind: str, sides: Sequence[int]) -> None:
+    def _join(self, kind: str, sides: Sequence[Node]) -> None:
         """A row may be missing where its partners leave no trace of that: not on a side that others are looked up in."""
         reach = [self._reaches(side) for side in sides]
         if kind not in ("Inner", "Cross") and (kind not in _SIDE_THAT_MAY_LOSE or reach[1 - _SIDE_THAT_MAY_LOSE[kind]]):
@@ -134,14 +130,14 @@ class _Reading:
             self._reasons.append("it joins rows with themselves, so that weights do not multiply")
 
     def _aggregate(self, text: str) -> None:
-        lists = [split(one[1:-1]) for one in split(text.removeprefix("Aggregate "))[-2:] if one.startswith("[")]
-        keys, results = lists if len(lists) == 2 else ([], lists[0])
+        found = [each for each in lists(text)[-2:] if each]
+        keys, results = found if len(found) == 2 else ([], found[0])
         for item in results:
             match = _ITEM.match(item)
             made = item if match is None or match["made"] is None else match["made"]
-            used = set(_ATTRIBUTE.findall(made))
-            is_key = made in keys or (used <= set(_ATTRIBUTE.findall(" ".join(keys))) and "(" not in made)
-            ours = _OURS in made
+            used = attributes(made)
+            is_key = made in keys or (used <= attributes(" ".join(keys)) and "(" not in made)
+            ours = OURS in made
             if used & self._of_weights or (ours and _CUT_SHORT in made):
                 self._bounds = self._bounds or ours or not self._is_total(made)
             elif not is_key:
@@ -152,12 +148,12 @@ class _Reading:
         """Whether weights are only added up, so that no bound can be made of them: each in a sum, once."""
         rest, _, after = made.partition("sum(")
         if not after:
-            return not set(_ATTRIBUTE.findall(made)) & self._of_weights
+            return not attributes(made) & self._of_weights
         depth, end = 1, 0
         while depth and end < len(after):
             depth += (after[end] == "(") - (after[end] == ")")
             end += 1
-        once = sum(one in self._of_weights for one in _ATTRIBUTE.findall(after[:end])) <= 1
+        once = sum(one in self._of_weights for one in re.findall(r"#(\d+)", after[:end])) <= 1
         return once and self._is_total(rest) and self._is_total(after[end:])
 
     def _trace(self, items: Sequence[str]) -> None:
@@ -168,7 +164,7 @@ class _Reading:
             match = _ITEM.match(item)
             if match is None or match["made"] is None:
                 continue
-            if set(_ATTRIBUTE.findall(match["made"])) & self._of_weights:
+            if attributes(match["made"]) & self._of_weights:
                 self._of_weights.add(match["id"])
             if (renamed := _ITEM.match(match["made"])) and renamed["made"] is None and renamed["id"] in self._of_value:
                 self._of_value.add(match["id"])
@@ -201,5 +197,5 @@ def _columns(projection: Node) -> Mapping[str, str]:
 
 
 def _words(text: str) -> str:
-    words = _ID.sub("", text.splitlines()[0])
+    words = in_words(text)
     return f"`{words if len(words) <= 60 else words[:57] + '...'}`"

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from jettison.errors import refuse
 from jettison.policies.network.graph import arc_into
-from jettison.spark.guard import WEIGHT
+from jettison.spark.drop_point import WEIGHT
 from jettison.spark.network_query import Network
 
 

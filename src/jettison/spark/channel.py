@@ -25,7 +25,7 @@ from jettison.core.storage import Folder, was_used
 from jettison.errors import DamagedPlan, PlanTooLarge, Unsupported, refuse
 from jettison.runtime import plan_file
 from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
-from jettison.spark.drop_point import PLAN
+from jettison.spark.drop_point import NOW_US, PLAN, VERSION
 from jettison.spark.mechanisms import Mechanism
 
 log = logging.getLogger("jettison")
@@ -137,12 +137,12 @@ class Channel:
         it and the batch's time appear as `metric` among the observed metrics.
         """
         outlives_lease = all(mechanism.outlives_lease for mechanism in mechanisms.values())
-        plans = self._parsed(spark, mechanisms).withColumn("now_us", _now_us())
-        entry = _last(F.filter("plans", lambda entry: entry["from_us"] <= F.col("now_us")))
+        plans = self._parsed(spark, mechanisms).withColumn(NOW_US, _now_us())
+        entry = _last(F.filter("plans", lambda entry: entry["from_us"] <= F.col(NOW_US)))
         # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
-        entry = entry if outlives_lease else F.when(F.col("now_us") < F.col("valid_until_us"), entry)
-        chosen = plans.select(entry.alias("entry"), "now_us")
-        observed = chosen.observe(metric, F.max("entry.version").alias("version"), F.max("now_us").alias("now_us"))
+        entry = entry if outlives_lease else F.when(F.col(NOW_US) < F.col("valid_until_us"), entry)
+        chosen = plans.select(entry.alias("entry"), NOW_US)
+        observed = chosen.observe(metric, F.max("entry.version").alias(VERSION), F.max(NOW_US).alias(NOW_US))
         return observed.where("entry is not null").select(_fields_by_point(mechanisms).alias(PLAN))
 
     def newest_plan(self, spark: SparkSession, point: str, mechanism: Mechanism) -> Column:
@@ -151,7 +151,7 @@ class Channel:
         For what is decided once and for all, and may be looked up by an answer whenever it is made.
         """
         newest = self._parsed(spark, {point: mechanism}).select(
-            _last(F.col("plans")).alias("entry"), _now_us().alias("now_us")
+            _last(F.col("plans")).alias("entry"), _now_us().alias(NOW_US)
         )
         return newest.select(_fields_by_point({point: mechanism})[point]).scalar()
 
@@ -176,8 +176,8 @@ class Channel:
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:
     def fields(point: str, mechanism: Mechanism) -> Column:
-        made = mechanism.plan_fields(F.col("entry")["points"][point], F.col("now_us"))
-        return F.struct(F.col("now_us"), *[column.alias(name) for name, column in made.items()])
+        made = mechanism.plan_fields(F.col("entry")["points"][point], F.col(NOW_US))
+        return F.struct(F.col(NOW_US), *[column.alias(name) for name, column in made.items()])
 
     return F.struct(*[fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()])
 
@@ -218,4 +218,4 @@ def version_read(observed: Mapping[str, Any], metric: str) -> int | None:
     Version 0 stands for none: nobody had made a plan yet, or the lease had run out when the batch was first tried.
     """
     row = observed.get(metric)
-    return int(row["version"]) if row is not None and row["version"] else None
+    return int(row[VERSION]) if row is not None and row[VERSION] else None

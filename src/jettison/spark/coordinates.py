@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DoubleType, FloatType, NumericType, StringType
 
 from jettison.errors import refuse
-from jettison.source.space import ABOVE, BELOW, HIGHEST, LOWEST, Attribute, Space
+from jettison.source.space import ABOVE, BELOW, Attribute, Space
 from jettison.spark import validate
 
 
@@ -44,33 +44,16 @@ def is_missing(rows: DataFrame, attribute: Attribute) -> Column:
     return column.isNull()
 
 
-def comparable(rows: DataFrame, attribute: Attribute) -> Column:
-    """The coordinate as boxes of queries hold it: minus infinity where it is missing, else a finite number."""
-    finite = F.least(F.greatest(coordinate(rows, attribute), F.lit(LOWEST)), F.lit(HIGHEST))
-    return F.when(is_missing(rows, attribute), F.lit(float("-inf"))).otherwise(finite)
-
-
-def code(coordinate: Column, attribute: Attribute) -> Column:
-    """Code of a `comparable` coordinate, 0 or 2**24 + 1 outside the domain; missing values lie below it."""
-    exact = _exact_code(coordinate, attribute)
-    return F.least(F.greatest(exact, F.lit(float(BELOW))), F.lit(float(ABOVE))).cast("int")
-
-
 def unclipped_code(rows: DataFrame, attribute: Attribute) -> Column:
-    """The same as a 64-bit number, for which `has_code` says whether it lies inside; null if it is too large for one.
+    """The code before it is clipped, for which `has_code` says whether it lies inside; null if it is too large for 64 bits.
 
     Cheaper on the row path: Spark compares doubles by a function call, and here does so once. It takes a NaN for
     larger than every number.
     """
-    exact = _exact_code(coordinate(rows, attribute), attribute)
+    exact = (coordinate(rows, attribute) - attribute.low) * attribute.scale + 1.0
     return F.when(F.abs(exact) < 1e18, F.floor(exact))
 
 
 def has_code(unclipped: Column) -> Column:
     """Whether a row lies inside the domain along an attribute; null counts as false."""
     return (unclipped > BELOW) & (unclipped < ABOVE)
-
-
-def _exact_code(coordinate: Column, attribute: Attribute) -> Column:
-    """The code before it is rounded down and clipped."""
-    return (coordinate - attribute.low) * attribute.scale + 1.0

@@ -12,9 +12,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jettison.spark.explained import Node, below, split
+from jettison.spark.drop_point import PLAN_METRIC, WEIGHT
+from jettison.spark.explained import Node, attributes, in_words, lists, split
+from jettison.spark.network_rows import OUTPUT
 
-_ATTRIBUTE = re.compile(r"#(\d+)")
 _KEYS = re.compile(r"keys=(\[.*\]), functions=", re.DOTALL)
 _RENAMED = re.compile(r"#(\d+)L?(?:-T\d+ms)? AS [\w.`]+#(\d+)")
 # Operators with one row out for each row in; none of these names begins the name of another operator that has more.
@@ -29,9 +30,8 @@ _LOSES_ROWS = re.compile(r"(Filter|Sample [^,]+, [^,]+, false|WriteToDataSourceV
 _JOIN = re.compile(r"\w*Join\b|CartesianProduct")
 _KEEPS_LEFT = re.compile(r", (LeftSemi|LeftAnti|ExistenceJoin)\b")
 _WINDOW = "named_struct(start, "
-_WEIGHT = "jt_weight"  # all copies of a row have one
-_PLAN_READ = "CollectMetrics jettison-plan:"
-_OUTPUT = re.compile(r"Project \[(\d+) AS jt_output#")
+_PLAN_READ = f"CollectMetrics {PLAN_METRIC}"
+_OUTPUT = re.compile(rf"Project \[(\d+) AS {OUTPUT}#")
 
 
 def multipliers(plan: Sequence[Node], mark: str, ids: Collection[str] = ()) -> list[str] | None:
@@ -58,14 +58,14 @@ def multipliers(plan: Sequence[Node], mark: str, ids: Collection[str] = ()) -> l
     list of str or None
         Operators, in words of the plan. `None` where the plan does not tell, because the guard is not in it.
     """
-    guards = [place for place, node in enumerate(plan) if mark in node.text]
+    guards = [node for node in plan if mark in node.text]
     if not guards:
         return None
     found: dict[str, None] = {}
     for guard in guards:
-        texts = [plan[each].text for each in below(plan, guard)]
+        texts = guard.texts_below
         path = _Path(tuple(frozenset().union(*(_named(text, name) for text in texts)) for name in ids))
-        found |= dict.fromkeys(_climb(plan, guard, path, frozenset(guards)))
+        found |= dict.fromkeys(_climb(guard, path, frozenset(guards)))
     return list(found)
 
 
@@ -97,36 +97,34 @@ class _Path:
     keys: frozenset[str] = frozenset()
 
 
-def _climb(plan: Sequence[Node], place: int, path: _Path, guards: frozenset[int]) -> Iterator[str]:
-    if not plan[place].parents:  # rows leave the query as they are; who aggregates them elsewhere meets all copies
+def _climb(node: Node, path: _Path, guards: frozenset[Node]) -> Iterator[str]:
+    if not node.parents:  # rows leave the query as they are; who aggregates them elsewhere meets all copies
         yield from (copies.by for copies in (*path.loose, *path.joined))
-    for above in plan[place].parents:
-        node = plan[above]
-        if "Aggregate(" in node.text:
-            keys = _keys(node)
+    for above in node.parents:
+        if "Aggregate(" in above.text:
+            keys = _keys(above)
             if path.ids and all(id & keys for id in path.ids):
-                rest = keys - frozenset().union(*path.ids, _named(node.text, _WEIGHT))
+                rest = keys - frozenset().union(*path.ids, _named(above.text, WEIGHT))  # all copies of a row have one
                 together = replace(path, loose=(), joined=(*path.joined, *path.loose), keys=rest)
-                yield from _climb(plan, above, together, guards)
+                yield from _climb(above, together, guards)
                 continue
             yield from (copies.by for copies in path.loose if not copies.tell & keys)
             yield from (copies.by for copies in path.joined if not path.keys <= keys)
             continue
-        copies = _copies(plan, above, place, guards)
+        copies = _copies(above, node, guards)
         higher = path if copies is None else replace(path, loose=(*path.loose, copies))
-        yield from _climb(plan, above, _renamed(higher, node.text), guards)
+        yield from _climb(above, _renamed(higher, above.text), guards)
 
 
-def _copies(plan: Sequence[Node], place: int, child: int, guards: frozenset[int]) -> _Copies | None:
-    node = plan[place]
-    words = re.sub(r"#\d+L?(-T\d+ms)?", "", node.text.splitlines()[0])[:80]
+def _copies(node: Node, child: Node, guards: frozenset[Node]) -> _Copies | None:
+    words = in_words(node.text)[:80]
     if _JOIN.match(node.text):
-        return None if _shows_once(plan, place, child) else _Copies(words)
+        return None if _shows_once(node, child) else _Copies(words)
     if node.text.startswith("Expand"):
         return _Copies(words, _telling(node.text))
     if node.text.startswith("Union"):
-        beside = [other for other in node.children if _output(plan[other]) == _output(plan[child])]
-        meets = [other for other in beside if guards & below(plan, other)]
+        beside = [other for other in node.children if _output(other) == _output(child)]
+        meets = [other for other in beside if guards & other.below]
         return _Copies("Union of a guard with itself") if len(meets) > 1 else None
     return None if _KEEPS_ROWS.match(node.text) or _LOSES_ROWS.match(node.text) else _Copies(words)
 
@@ -137,49 +135,47 @@ def _output(node: Node) -> str | None:
     return None if match is None else match[1]
 
 
-def _shows_once(plan: Sequence[Node], place: int, child: int) -> bool:
+def _shows_once(join: Node, child: Node) -> bool:
     """Whether a join shows each row of this child at most once."""
-    node = plan[place]
-    if _KEEPS_LEFT.search(node.text):
-        return child == node.children[0] and child not in node.children[1:]
-    others = [other for other in node.children if other != child]
-    return len(others) == 1 and (_unique(plan, others[0], _join_keys(node.text)) or _is_plan(plan, others[0]))
+    if _KEEPS_LEFT.search(join.text):
+        return child is join.children[0] and child not in join.children[1:]
+    others = [other for other in join.children if other is not child]
+    return len(others) == 1 and (_unique(others[0], _join_keys(join.text)) or _is_plan(others[0]))
 
 
-def _is_plan(plan: Sequence[Node], place: int) -> bool:
+def _is_plan(node: Node) -> bool:
     """Whether this is what a guard reads, one row: a further guard joins it too."""
-    texts = [plan[each].text for each in below(plan, place)]
+    texts = node.texts_below
     return any(text.startswith(_PLAN_READ) for text in texts) and not any(_JOIN.match(text) for text in texts)
 
 
-def _unique(plan: Sequence[Node], place: int, keys: frozenset[str]) -> bool:
+def _unique(node: Node, keys: frozenset[str]) -> bool:
     """Whether no two rows agree in all of `keys`, because they were grouped by some of them."""
-    node = plan[place]
     if "Aggregate(" in node.text:
         return "partial" not in node.text and _keys(node) <= keys
     steps = _KEEPS_ROWS.match(node.text) or node.text.startswith("Filter")
-    return bool(steps) and len(node.children) == 1 and _unique(plan, node.children[0], keys)
+    return bool(steps) and len(node.children) == 1 and _unique(node.children[0], keys)
 
 
 def _telling(expand: str) -> frozenset[str]:
     """Outputs of an `Expand` that differ in all copies of a row: numbers that tell them apart, or their windows."""
-    lists = split(expand[expand.index("[") :])
-    if len(lists) != 2:
+    found = lists(expand)
+    if len(found) != 2:
         return frozenset()
-    copies, outputs = [split(one[1:-1]) for one in split(lists[0][1:-1])], split(lists[1][1:-1])
+    copies, outputs = [split(one[1:-1]) for one in found[0]], found[1]
     if "more fields" not in expand and any(len(copy) != len(outputs) for copy in copies):
         return frozenset()  # names with commas or brackets: which value belongs to which output is not known
     told: set[str] = set()
     for output, *values in zip(outputs, *copies, strict=False):
         plain = all("#" not in value or value.startswith(_WINDOW) for value in values)
         if plain and "null" not in values and len(set(values)) == len(values):
-            told |= _attributes(output)
+            told |= attributes(output)
     return frozenset(told)
 
 
 def _keys(aggregate: Node) -> frozenset[str]:
     match = _KEYS.search(aggregate.text)
-    return _attributes(match[1]) if match else frozenset()
+    return attributes(match[1]) if match else frozenset()
 
 
 def _join_keys(join: str) -> frozenset[str]:
@@ -187,11 +183,7 @@ def _join_keys(join: str) -> frozenset[str]:
     match = re.match(r"\w+ (\[.*?\]), (\[.*?\]), \w", join)
     if match is None or "(" in match[1] + match[2]:  # rows with one key may agree in what is made of it
         return frozenset()
-    return _attributes(match[1] + match[2])
-
-
-def _attributes(text: str) -> frozenset[str]:
-    return frozenset(_ATTRIBUTE.findall(text))
+    return attributes(match[1] + match[2])
 
 
 def _named(text: str, name: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ import threading
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.runtime.companion import Companion
 from jettison.runtime.schedule import DEPENDENT_US, EVERYWHERE, NEVER_US, UNKNOWN_US
 from jettison.spark.channel import Channel
 
@@ -30,6 +31,8 @@ _running: dict[tuple[str, str], tuple[Channel, DataFrame]] = {}
 """Plan files of guards whose queries have not ended, and what they say, by application and path."""
 _ended: dict[str, int] = {}
 """What the guards whose queries have ended leave in doubt, by application."""
+_companions: list[Companion] = []
+"""What else drops rows in queries of this application."""
 
 
 def register(spark: SparkSession, channel: Channel) -> None:
@@ -56,11 +59,23 @@ def ended(spark: SparkSession, channel: Channel, otherwise_us: int) -> None:
         _publish(spark)
 
 
-def unplanned(spark: SparkSession) -> None:
-    """Something in this application may drop rows of which no plan tells and for which no weight stands."""
-    with _lock:
-        _ended[_application(spark)] = DEPENDENT_US
-        _publish(spark)
+def companion_opened(spark: SparkSession, companion: Companion) -> None:
+    """From now on rows may go for which no weight stands; called once, before any query with the companion starts."""
+    if not companion.keeps_answers_exact:
+        with _lock:
+            _ended[_application(spark)] = DEPENDENT_US
+            _publish(spark)
+    _companions.append(companion)
+
+
+def companion_closed(companion: Companion) -> None:
+    """No query with the companion runs any more."""
+    _companions[:] = [other for other in _companions if other is not companion]
+
+
+def companions_leave_doubt(plan: str) -> bool:
+    """Whether the text of a query's plan shows a companion because of which no answer can be called exact."""
+    return any(one.operator in plan and not one.keeps_answers_exact for one in _companions)
 
 
 def doubt(window: Column | str | None) -> Column:

@@ -18,7 +18,15 @@ from jettison.spark.validate import quoted
 
 PLAN = "jt_plan"
 """Column of the plan beside the rows of a stream."""
+WEIGHT = "jt_weight"
+"""Column of the inverse of the probability that a row was kept."""
 _OURS = "jt_"  # columns of a guard's own begin so
+SEEN, KEPT, RECENT, ARRIVALS_US, SAMPLE = "seen", "kept", "recent", "arrivals_us", "sample"
+"""What is observed at a drop point, under `DropPoint.metric`."""
+VERSION, NOW_US = "version", "now_us"
+"""What is observed where the plan is read, under `DropPoint.plan_metric`."""
+PLAN_METRIC = "jettison-plan:"
+"""How every `plan_metric` begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +75,21 @@ class DropPoint:
     @property
     def plan_metric(self) -> str:
         """Name of the plan version that the drop point read, among the observed metrics."""
-        return f"jettison-plan:{self.group or self.name}{self._query}"
+        return f"{PLAN_METRIC}{self.group or self.name}{self._query}"
 
     @property
     def seen_mark(self) -> str:
-        """Text that only the filter which counts rows seen contains."""
+        """Condition of the filter that counts rows seen, and the text by which it is found in plans.
+
+        Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks
+        never change a decision: a partition has no negative number. They make the conditions non-deterministic in the
+        optimizer's eyes, so that neither filter is merged with one of the user's or moved past it.
+        """
         return f"SPARK_PARTITION_ID() >= {mark_number(self.name, 'seen', self.token)}"
 
     @property
     def kept_mark(self) -> str:
-        """Text that only the filter which drops rows contains."""
+        """The same of the filter that drops rows."""
         return f"SPARK_PARTITION_ID() < {mark_number(self.name, 'kept', self.token)}"
 
     @property

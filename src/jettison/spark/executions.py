@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ _PAGE = 16
 _REMEMBERED = 256
 # The first request makes the driver load its web framework, which took 2 s on a quiet machine of two cores.
 _TIMEOUT_S = 15.0
+# Spark forgets old executions while it lists them, does not find their plans, and says that there is no such application.
+_NOT_FOUND, _TRIES, _TRY_AGAIN_S = 404, 5, 0.1
 # The driver is this process's own: a proxy for the world outside is not asked for it.
 _opened = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
@@ -68,10 +71,12 @@ class Executions:
     def trouble(self) -> str | None:
         """In words, why no row counts can be had from this interface; `None` where they can."""
         try:
-            some = self._get(f"/sql?details=true&planDescription=false&offset=0&length={_PAGE}")
+            some = self._fetched(f"/sql?details=true&planDescription=false&offset=0&length={_PAGE}")
             nodes = [node for execution in some for node in execution["nodes"]]
-        except (Unsupported, KeyError, TypeError) as error:
-            return str(error)
+        except (OSError, ValueError) as error:
+            return f"{error} at {self._url}"
+        except (KeyError, TypeError):
+            return f"an answer that does not list executions at {self._url}"
         return "its plans have no descriptions" if nodes and not any("desc" in node for node in nodes) else None
 
     def lost_tasks(self, execution: Mapping[str, Any]) -> bool:
@@ -140,13 +145,18 @@ class Executions:
 
     def _get(self, path: str) -> Any:
         try:
-            with _opened(self._url + path, timeout=_TIMEOUT_S) as response:
-                return json.load(response)
-        except (urllib.error.URLError, OSError, ValueError) as error:
-            refuse(
-                "row counts from the driver's web interface",
-                f"{error} at {self._url}",
-                hint="pass accounting='observe' if that interface is closed",
-                error=Unsupported,
-                cause=error,
-            )
+            return self._fetched(path)
+        except (OSError, ValueError) as error:
+            expected, hint = "row counts from the driver's web interface", "pass accounting='observe' if it is closed"
+            refuse(expected, f"{error} at {self._url}", hint=hint, error=Unsupported, cause=error)
+
+    def _fetched(self, path: str) -> Any:
+        for left in reversed(range(_TRIES)):
+            try:
+                with _opened(self._url + path, timeout=_TIMEOUT_S) as response:
+                    return json.load(response)
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code != _NOT_FOUND or not left:
+                    raise
+                time.sleep(_TRY_AGAIN_S)

@@ -16,6 +16,11 @@ _BRANCH = re.compile(r"(?:[ :]  )*[:+]- ")
 _SECTION = re.compile(r"== (Final|Initial|Current) Plan ==")  # within an adaptive plan
 _CUT_SHORT = re.compile(r"(\.\.\. \d+ more characters|Truncated plan of \d+ characters)\s*$")
 _CTE = re.compile(r"~?CTERelation(Def|Ref) (\d+)\b")
+_PLAN_ID = re.compile(r"\[plan_id=(\d+)\]")
+_ATTRIBUTE = re.compile(r"#(\d+)")
+_EXPRESSION_ID = re.compile(r"#\d+L?(?:-T\d+ms)?")
+OURS = "scalar-subquery#"
+"""In every answer with bounds: where it looks up whether rows are missing."""
 _printing = threading.Lock()
 
 
@@ -49,7 +54,7 @@ class _Printed:
         return getattr(self._usual, name)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """One operator of a plan.
 
@@ -58,12 +63,32 @@ class Node:
     text
         As Spark describes it; the name of the operator comes first.
     children, parents
-        Positions of the operators that it reads, first the left one, and of those that read it.
+        The operators that it reads, first the left one, and those that read it.
     """
 
     text: str
-    children: list[int] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
+    children: list[Node] = field(default_factory=list, repr=False)
+    parents: list[Node] = field(default_factory=list, repr=False)
+
+    @property
+    def below(self) -> set[Node]:
+        """The operator and all that it reads, however far down."""
+        found, ahead = {self}, [self]
+        while ahead:
+            new = set(ahead.pop().children) - found
+            found |= new
+            ahead += new
+        return found
+
+    @property
+    def texts_below(self) -> list[str]:
+        """The texts of these."""
+        return [node.text for node in self.below]
+
+    def connect(self, child: Node) -> None:
+        """Let this operator read another one."""
+        self.children.append(child)
+        child.parents.append(self)
 
 
 def physical_plan(text: str) -> list[Node]:
@@ -93,15 +118,20 @@ def is_cut_short(text: str) -> bool:
     return _CUT_SHORT.search(text) is not None
 
 
-def below(plan: Sequence[Node], place: int) -> frozenset[int]:
-    """An operator and all that it reads, however far down."""
-    found, ahead = {place}, [place]
-    while ahead:
-        for child in plan[ahead.pop()].children:
-            if child not in found:
-                found.add(child)
-                ahead.append(child)
-    return frozenset(found)
+def attributes(text: str) -> frozenset[str]:
+    """Numbers of the attributes that a text names."""
+    return frozenset(_ATTRIBUTE.findall(text))
+
+
+def in_words(text: str) -> str:
+    """The first line of a text, without numbers of attributes."""
+    return _EXPRESSION_ID.sub("", text.splitlines()[0])
+
+
+def lists(text: str) -> list[list[str]]:
+    """What the lists of an operator hold, one after the other; nothing for a part that is no list."""
+    parts = split(text[text.index("[") :]) if "[" in text else []
+    return [split(part[1:-1]) if part.startswith("[") else [] for part in parts]
 
 
 def split(text: str) -> list[str]:
@@ -117,7 +147,7 @@ def split(text: str) -> list[str]:
 
 def _tree(text: str) -> list[Node]:
     nodes: list[Node] = []
-    above: list[tuple[int, int]] = []  # column and position of the operators that the next line may belong to
+    above: list[tuple[int, Node]] = []  # operators that the next line may belong to, with their columns
     begins = True  # whether the next line is the first of a tree, which nothing but its place tells
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -133,38 +163,27 @@ def _tree(text: str) -> list[Node]:
             above.pop()
         nodes.append(Node(match["text"]))
         if above:
-            _connect(nodes, len(nodes) - 1, above[-1][1])
-        above.append((column, len(nodes) - 1))
+            above[-1][1].connect(nodes[-1])
+        above.append((column, nodes[-1]))
     return nodes
-
-
-def _connect(nodes: Sequence[Node], child: int, parent: int) -> None:
-    nodes[parent].children.append(child)
-    nodes[child].parents.append(parent)
 
 
 def _connect_named(nodes: Sequence[Node]) -> None:
     """Put what `WITH` gives a name below the places that name it, in place of where it is written."""
-    defined = {
-        match[2]: place for place, node in enumerate(nodes) if (match := _CTE.match(node.text)) and match[1] == "Def"
-    }
-    for place in defined.values():
-        for parent in nodes[place].parents:
-            nodes[parent].children.remove(place)
-        nodes[place].parents.clear()
-    for place, node in enumerate(nodes):
-        if (match := _CTE.match(node.text)) and match[1] == "Ref" and match[2] in defined:
-            _connect(nodes, defined[match[2]], place)
+    named = [(node, match) for node in nodes if (match := _CTE.match(node.text))]
+    defined = {match[2]: node for node, match in named if match[1] == "Def"}
+    for node in defined.values():
+        for parent in node.parents:
+            parent.children.remove(node)
+        node.parents.clear()
+    for node, match in named:
+        if match[1] == "Ref" and match[2] in defined:
+            node.connect(defined[match[2]])
 
 
 def _connect_reused(nodes: Sequence[Node]) -> None:
-    plan_id = re.compile(r"\[plan_id=(\d+)\]")
-    first = {
-        match[1]: place
-        for place, node in enumerate(nodes)
-        if not node.text.startswith("Reused") and (match := plan_id.search(node.text))
-    }
-    for place, node in enumerate(nodes):
-        match = plan_id.search(node.text)
-        if node.text.startswith("ReusedExchange") and match and match[1] in first:
-            _connect(nodes, first[match[1]], place)
+    numbered = [(node, match[1]) for node in nodes if (match := _PLAN_ID.search(node.text))]
+    first = {number: node for node, number in numbered if not node.text.startswith("Reused")}
+    for node, number in numbered:
+        if node.text.startswith("ReusedExchange") and number in first:
+            node.connect(first[number])

@@ -14,10 +14,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark import validate
-from jettison.spark.drop_point import PLAN, DropPoint, arrived_us, identity_hash, mark_number
+from jettison.spark.drop_point import (
+    ARRIVALS_US,
+    KEPT,
+    NOW_US,
+    PLAN,
+    RECENT,
+    SAMPLE,
+    SEEN,
+    WEIGHT,
+    DropPoint,
+    arrived_us,
+    identity_hash,
+)
 from jettison.spark.mechanisms import Mechanism
 
-WEIGHT = "jt_weight"
 SAMPLED = "jt_sampled"
 _KEEP = "jt_keep"
 _RECENT = "jt_recent"
@@ -44,12 +55,13 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
         more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
         seen = _with_arrivals(seen, point, F.lit(1.0))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
-        kept = counted if point.dry_run else counted.where(keep)
-        return kept.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
+        left = counted if point.dry_run else counted.where(keep)
+        return left.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
     # The plan ends here. Left in the filter's condition and in a column that the optimizer may compute later, it would
     # travel on, and where the compiled stage ends behind the guard, as at `from_json`, be copied into every row.
     decided = seen.withColumn(_KEEP, computed_once(keep))
-    weighted = _marked_kept(decided, point).withColumns({WEIGHT: computed_once(weight), **marks})
+    kept = decided.where(F.col(_KEEP) | F.expr(point.kept_mark))
+    weighted = kept.withColumns({WEIGHT: computed_once(weight), **marks})
     return _marked(weighted, point, mechanism, [*passing, _KEEP], sample)
 
 
@@ -58,7 +70,7 @@ def _with_helpers(
 ) -> tuple[DataFrame, list[str]]:
     """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
     validate.no_reserved_column(rows, [PLAN], where=point.place)
-    seen = rows if point.observed else _marked_seen(rows, point)
+    seen = rows if point.observed else rows.where(point.seen_mark)
     if not isinstance(plan, Column):
         # Without a valid plan there is no row to join, and the plan is null.
         seen, plan = seen.join(F.broadcast(plan), how="left"), F.col(PLAN)[point.name]
@@ -81,7 +93,7 @@ def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tup
     sampled = F.col(_SAMPLE).isNotNull()
     if SAMPLED in seen.columns:  # a row is marked if it belongs to the sample of any drop point on its path
         sampled = F.col(SAMPLED) | sampled
-    return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias("sample")]
+    return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias(SAMPLE)]
 
 
 def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[Column, Column]:
@@ -106,7 +118,7 @@ def _marked(
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
     if not counts:
         return kept
-    counted = kept.observe(point.metric, F.count(F.lit(1)).alias("kept"), *counts)
+    counted = kept.observe(point.metric, F.count(F.lit(1)).alias(KEPT), *counts)
     return counted.drop(_RECENT, _ARRIVED, _SAMPLE, *mechanism.learns_from)
 
 
@@ -142,24 +154,11 @@ def computed_once(column: Column) -> Column:
 
 
 def _seen_and_kept(keep: Column) -> list[Column]:
-    return [F.count(F.lit(1)).alias("seen"), F.count_if(keep).alias("kept")]
+    return [F.count(F.lit(1)).alias(SEEN), F.count_if(keep).alias(KEPT)]
 
 
 def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
     return [column.alias(name) for name, column in mechanism.learned(keep).items()]
-
-
-# Without `observe`, rows are counted by two filters, whose own row counts are the rows seen and kept. Their marks
-# never change a decision: a partition has no negative number. They make the conditions non-deterministic in the
-# optimizer's eyes, so that neither filter is merged with one of the user's or moved past it.
-
-
-def _marked_seen(rows: DataFrame, point: DropPoint) -> DataFrame:
-    return rows.where(F.spark_partition_id() >= mark_number(point.name, "seen", point.token))
-
-
-def _marked_kept(decided: DataFrame, point: DropPoint) -> DataFrame:
-    return decided.where(F.col(_KEEP) | (F.spark_partition_id() < mark_number(point.name, "kept", point.token)))
 
 
 def _with_arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> DataFrame:
@@ -176,7 +175,7 @@ def _arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> dict[str, Colu
     # The lowest bits of the hash, where decisions compare the highest.
     looked_at = identity_hash(seen, point).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
     return {
-        _RECENT: F.when(arrived >= F.col(PLAN)["now_us"] - RECENT_US, rows),
+        _RECENT: F.when(arrived >= F.col(PLAN)[NOW_US] - RECENT_US, rows),
         _ARRIVED: F.when(looked_at, arrived),
     }
 
@@ -186,4 +185,4 @@ def _arrival_counts(point: DropPoint) -> list[Column]:
     if point.arrival is None:
         return []
     quantiles = F.percentile_approx(_ARRIVED, [_OLD, _NEW], _RANKS)
-    return [F.sum(_RECENT).alias("recent"), quantiles.alias("arrivals_us")]
+    return [F.sum(_RECENT).alias(RECENT), quantiles.alias(ARRIVALS_US)]

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from jettison.answers import estimate
 from jettison.spark import doubts
 from jettison.spark.aggregates import by_doubt, fitted, named
-from jettison.spark.guard import WEIGHT
-from jettison.spark.mechanisms.join_mechanism import WHOLE
+from jettison.spark.drop_point import WEIGHT
+from jettison.spark.mechanisms.group_mechanism import WHOLE
 
 
 def join_side(rows: DataFrame, side: str) -> DataFrame:

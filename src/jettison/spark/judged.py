@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from jettison.core.durations import microseconds
 from jettison.errors import InvalidSetting
-from jettison.spark.explained import Node, analyzed_plan, below, split
+from jettison.spark.drop_point import PLAN_METRIC
+from jettison.spark.explained import Node, lists, split
 
 _MOST_ANSWERS = 64  # they travel in the plan file, whose size is fixed
 # What `doubts.doubt` looks like: the mark, and the window if there is one.
@@ -31,18 +32,18 @@ _ROW_BY_ROW = re.compile(
     r"|~?View\b"
 )
 _SOURCE = re.compile(r"~?(Relation|LocalRelation|LogicalRDD|Streaming\w*Relation)\b")
-_STREAM = re.compile(r"~|Streaming\w*Relation")
+_STREAM = re.compile(r"~|Streaming\w*Relation")  # somewhere below, because views do not say so themselves
 _TIME = r"precisetimestampconversion\([^#]*#(\d+)-T\d+ms, "
 _TIME_WINDOW = re.compile(rf"named_struct\(start, knownnullable\(precisetimestampconversion\(\(\({_TIME}")
 _SESSION = re.compile(rf"named_struct\(start, precisetimestampconversion\({_TIME}")
 _GAP = re.compile(r" \+ cast\(([\w ]+) as interval\) as timestamp\)")
 _FUNCTION = re.compile(r"~?\w*MapInArrow\b")  # one under load-aware shedding looks like any other
-_PLAN_READ = re.compile(r"CollectMetrics (jettison-plan:[^,]*),")
+_PLAN_READ = re.compile(rf"CollectMetrics ({PLAN_METRIC}[^,]*),")
 _HELD_BACK = "raise_error("
 
 
 def judged(
-    text: str, guards: Collection[str], plan_reads: Collection[str], *, held_back: bool = False
+    plan: Sequence[Node], guards: Collection[str], plan_reads: Collection[str], *, held_back: bool = False
 ) -> tuple[dict[str, int | None], int | None]:
     """The answers of a query, as `Doubts.margins_us` has them, and the delay of its watermark.
 
@@ -51,8 +52,8 @@ def judged(
 
     Parameters
     ----------
-    text
-        What `explain` prints of the running query.
+    plan
+        The analyzed plan of the running query.
     guards
         Texts that only the query's own guards contain.
     plan_reads
@@ -60,21 +61,20 @@ def judged(
     held_back
         Judge only answers that go through `deliver`: those of windows that were dropped in part come out of others.
     """
-    plan = analyzed_plan(text)
-    marked = {place for place, node in enumerate(plan) if any(guard in node.text for guard in guards)}
-    last_guards = frozenset(place for place in marked if not marked & (below(plan, place) - {place}))
+    marked = {node for node in plan if any(guard in node.text for guard in guards)}
+    last_guards = {node for node in marked if marked & node.below == {node}}
     found: dict[str, list[int | None]] = {}
     left_out: set[str] = set()
-    for place, node in enumerate(plan):
+    for node in plan:
         answers = {
             mark: match[1] if (match := _WINDOW.match(rest)) else None for mark, rest in _MARK.findall(node.text)
         }
-        if answers and _depends_on_others(plan, place, plan_reads):
+        if answers and _depends_on_others(node, plan_reads):
             left_out.update(answers)
         margins = {
-            window: _margin_us(plan, place, _Way(window), last_guards)
+            window: _margin_us(node, _Way(window), last_guards)
             for window in set(answers.values())
-            if window is not None and (not held_back or _is_delivered(plan, place, window))
+            if window is not None and (not held_back or _is_delivered(node, window))
         }
         for mark, window in answers.items():
             found.setdefault(mark, []).append(margins.get(window))
@@ -116,10 +116,9 @@ class _Way:
         return self.window is None and self.time is None
 
 
-def _margin_us(plan: Sequence[Node], place: int, way: _Way, last_guards: Collection[int]) -> int | None:
+def _margin_us(node: Node, way: _Way, last_guards: Collection[Node]) -> int | None:
     """The margin of an answer; `None` where it cannot be judged."""
-    node = plan[place]
-    streams = [child for child in node.children if _is_stream(plan, child)]
+    streams = [child for child in node.children if any(map(_STREAM.match, child.texts_below))]
     if node.text.startswith("~Aggregate"):
         below_it = _through_aggregate(node.text, way)
     elif watermark := _WATERMARK.match(node.text):
@@ -133,17 +132,12 @@ def _margin_us(plan: Sequence[Node], place: int, way: _Way, last_guards: Collect
         below_it = way if one_by_one else None
     if below_it is None:
         return None
-    below_it = replace(below_it, is_guarded=below_it.is_guarded or place in last_guards)
+    below_it = replace(below_it, is_guarded=below_it.is_guarded or node in last_guards)
     if not streams:  # files of a running query are read by what is also a table's name
-        is_source = any(_SOURCE.match(plan[each].text) for each in (place, *node.children))
+        is_source = any(_SOURCE.match(each.text) for each in (node, *node.children))
         return below_it.margin_us if is_source and below_it.is_watermarked and below_it.is_guarded else None
-    margins = [_margin_us(plan, child, below_it, last_guards) for child in streams]
+    margins = [_margin_us(child, below_it, last_guards) for child in streams]
     return None if None in margins else max(margin for margin in margins if margin is not None)
-
-
-def _is_stream(plan: Sequence[Node], place: int) -> bool:
-    """Whether rows of a stream come this way; views do not say so themselves."""
-    return any(_STREAM.match(plan[each].text) for each in below(plan, place))
 
 
 def _through_watermark(column: str | None, way: _Way) -> _Way | None:
@@ -179,10 +173,10 @@ def _through_projection(text: str, way: _Way) -> _Way | None:
 
 
 def _through_expand(text: str, way: _Way) -> _Way | None:
-    lists = [split(each[1:-1]) for each in split(text[text.index("[") :])]
-    if len(lists) != 2:
+    found = lists(text)
+    if len(found) != 2:
         return None
-    copies, outputs = lists
+    copies, outputs = found
     place = next((place for place, output in enumerate(outputs) if f"#{way.window}-T" in output), None)
     if place is None:
         return way
@@ -209,17 +203,16 @@ def _gap_us(session: str) -> int | None:
         return None
 
 
-def _depends_on_others(plan: Sequence[Node], place: int, plan_reads: Collection[str]) -> bool:
-    texts = [plan[each].text for each in below(plan, place)]
+def _depends_on_others(answer: Node, plan_reads: Collection[str]) -> bool:
+    texts = answer.texts_below
     reads = {name for text in texts for name in _PLAN_READ.findall(text)}
     return not reads <= set(plan_reads) or any(_FUNCTION.match(text) for text in texts)
 
 
-def _is_delivered(plan: Sequence[Node], place: int, window: str) -> bool:
+def _is_delivered(answer: Node, window: str) -> bool:
     """Whether a filter above an answer holds it back where its window was dropped."""
-    while len(plan[place].parents) == 1:
-        (place,) = plan[place].parents
-        text = plan[place].text
-        if text.startswith("~Filter") and _HELD_BACK in text and f"#{window}-T" in text:
+    while len(answer.parents) == 1:
+        (answer,) = answer.parents
+        if answer.text.startswith("~Filter") and _HELD_BACK in answer.text and f"#{window}-T" in answer.text:
             return True
     return False

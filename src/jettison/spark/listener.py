@@ -23,7 +23,7 @@ from jettison.core.batch_report import BatchReport
 from jettison.core.stats import EventTimes
 from jettison.runtime.pilot import Pilot
 from jettison.spark.channel import version_read
-from jettison.spark.drop_point import DropPoint
+from jettison.spark.drop_point import ARRIVALS_US, KEPT, NOW_US, RECENT, SEEN, DropPoint
 from jettison.spark.guard import RECENT_US
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.unstarted import is_foreign
@@ -130,7 +130,7 @@ def report_of(
     observed: dict[str, Any] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
     rows = {point.name: observed[point.metric] for point in points if point.metric in observed}
     versions = [version_read(observed, point.plan_metric) for point in points]
-    arrivals = [row["arrivals_us"] for row in rows.values() if row.get("arrivals_us")]
+    arrivals = [row[ARRIVALS_US] for row in rows.values() if row.get(ARRIVALS_US)]
     return BatchReport(
         run_id=str(progress.runId),
         batch_id=progress.batchId,
@@ -138,8 +138,8 @@ def report_of(
         duration_s=progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3,
         input_rows=progress.numInputRows,
         plan_version=None if None in versions else min((v for v in versions if v is not None), default=None),
-        seen={name: row["seen"] for name, row in rows.items() if "seen" in row},
-        kept={name: row["kept"] for name, row in rows.items()},
+        seen={name: row[SEEN] for name, row in rows.items() if SEEN in row},
+        kept={name: row[KEPT] for name, row in rows.items()},
         oldest_arrival_s=min(oldest for oldest, _ in arrivals) / 1e6 if arrivals else None,
         newest_arrival_s=max(newest for _, newest in arrivals) / 1e6 if arrivals else None,
         recent_rows_per_s=_recent_rows_per_s(rows, {point.name: observed.get(point.plan_metric) for point in points}),
@@ -156,12 +156,12 @@ def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> flo
     """Arrival rate from the start of the last second before the batch until its newest row, over all drop points."""
     rates = []
     for name, row in rows.items():
-        now_us = (plans[name] or {}).get("now_us")
-        if now_us is None or row.get("recent") is None or not row.get("arrivals_us"):
+        now_us = (plans[name] or {}).get(NOW_US)
+        if now_us is None or row.get(RECENT) is None or not row.get(ARRIVALS_US):
             continue
-        covered_us = row["arrivals_us"][1] - (now_us - RECENT_US)
+        covered_us = row[ARRIVALS_US][1] - (now_us - RECENT_US)
         if covered_us >= RECENT_US / 4:  # less than that says too little
-            rates.append(row["recent"] / covered_us * 1e6)
+            rates.append(row[RECENT] / covered_us * 1e6)
     return sum(rates) if rates else None
 
 

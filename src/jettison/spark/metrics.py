@@ -10,16 +10,26 @@ where it is certain that they are those of the batch, once.
 
 from __future__ import annotations
 
+import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from jettison.core.batch_report import BatchReport, Counted
+from jettison.core.redact import redacted
+from jettison.core.storage import Folder
 from jettison.errors import Unsupported, refuse
+from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.executions import Executions
 
+log = logging.getLogger("jettison")
+
+_NOTE = "accounting.json"
 _ROWS_OUT = "number of output rows"
 _CACHE = "InMemoryTableScan"
 _WRITES_ONCE = "WriteToDataSourceV2"
@@ -195,9 +205,10 @@ class MetricCounts:
             self._failures += 1
             if self._failures < _FAILURES:
                 raise
-            self._on_lost(str(error))
+            reason = error.__cause__ or error  # in its own words, without a hint that is not for this place
+            self._on_lost(str(reason))
             lost = f"counts failed {_FAILURES} times in a row and are estimates until the query is started again"
-            raise Unsupported(f"{lost}; then they are taken by `observe`. The last failure: {error}") from error
+            raise Unsupported(f"{lost}; then they are taken by `observe`. The last failure: {reason}") from error
         self._failures = 0
         return found
 
@@ -214,3 +225,43 @@ class MetricCounts:
             for name, mark in self._marks.items()
         }
         return {name: counted for name, counted in found.items() if counted is not None}
+
+
+def by_metrics(spark: SparkSession, folder: Folder, *, required: bool) -> bool:
+    """Whether counts can be had from the driver's web interface; raises where they must be and cannot.
+
+    Where they failed in the run before, a note in `folder` says so, and holds until metrics are asked for by name.
+    """
+    url = validate.web_interface(spark)
+    if url is None:
+        trouble: str | None = "a session without one (spark.ui.enabled=false, or Spark Connect)"
+    else:
+        trouble = Executions(url, spark.sparkContext.applicationId, "").trouble()
+    if required:
+        if trouble is not None:
+            expected, hint = "accounting='metrics' needs the driver's web interface", "pass accounting='observe'"
+            refuse(expected, trouble, hint=hint, error=Unsupported)
+        folder.delete(_NOTE)
+        return True
+    if url is None:
+        return False  # nothing is wrong: there is none
+    before = folder.read(_NOTE)
+    if trouble is None and before is not None:
+        trouble = f"it failed in an earlier run ({_reason(before)}); pass accounting='metrics' to try it again"
+    if trouble is not None:
+        log.warning(
+            "jettison: rows are counted by `observe`, because the driver's web interface is no help: %s", trouble
+        )
+    return trouble is None
+
+
+def note_trouble(folder: Folder, reason: str) -> None:
+    """Have the next start count by `observe`."""
+    folder.replace(_NOTE, json.dumps({"at_s": time.time(), "because": redacted(reason)}).encode())
+
+
+def _reason(note: bytes) -> str:
+    try:
+        return str(json.loads(note)["because"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "unknown"

@@ -9,7 +9,6 @@ recovery are those of any single query. Drop points are compiled in once, at eve
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,8 +29,16 @@ from jettison.policies.network.qos import QoS
 from jettison.spark import validate
 from jettison.spark.assembly import Accounting
 from jettison.spark.box_facts import BoxFacts, box_facts
-from jettison.spark.guard import WEIGHT
-from jettison.spark.network_rows import OUTPUT, numbered, row_columns, shared_by_exchange
+from jettison.spark.drop_point import WEIGHT
+from jettison.spark.network_rows import (
+    OUTPUT,
+    Sink,
+    numbered,
+    parquet_sink,
+    row_columns,
+    shared_by_exchange,
+    union_all,
+)
 from jettison.spark.shedder import Shedder
 
 if TYPE_CHECKING:
@@ -39,7 +46,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Sink = Callable[[DataFrame, int], None]
 BoxFunction = Callable[..., DataFrame]
 _OTHER_WEIGHT = "jt_weight_right"
 
@@ -276,7 +282,7 @@ class Network:
             refuse("a network must have a place where rows may be dropped", "none", hint=hint)
         self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, trigger=trigger, **shedder)
         spark = next(iter(self._rows.values())).sparkSession
-        self.shedder._read_plan_together(spark, names, group="network")
+        self.shedder._assembly.read_plan_together(spark, names, group="network")
         frames = self.compiled(graph, self.shedder, names)
         columns = row_columns(frames)
         deliver = partial(self._deliver, columns)
@@ -383,21 +389,3 @@ def _with_facts(box: Box, facts: BoxFacts) -> Box:
     right = not facts.because
     kept = box.keeps_value and facts.keeps_value
     return replace(box, weighted=right, monotone=right, bounds=facts.bounds, keeps_value=kept, because=facts.because)
-
-
-def parquet_sink(folder: str | Path) -> Sink:
-    """Write each micro-batch to a folder of its own, so that a batch that is repeated replaces itself."""
-    root = re.sub(r"/+$", "", str(folder))
-
-    def write(rows: DataFrame, batch_id: int) -> None:
-        rows.write.mode("overwrite").parquet(f"{root}/batch={batch_id}")
-
-    return write
-
-
-def union_all(*streams: DataFrame) -> DataFrame:
-    """All rows of streams that have the same columns."""
-    first, *others = streams
-    for other in others:
-        first = first.unionByName(other)
-    return first

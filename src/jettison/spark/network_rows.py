@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+Sink = Callable[[DataFrame, int], None]
 OUTPUT = "jt_output"
 """Column with the number of the output that a row belongs to."""
 _ROW = "jt_row"
@@ -49,7 +53,19 @@ def numbered(frames: Mapping[str, DataFrame], columns: Mapping[str, str]) -> Dat
         rows.select(F.lit(number).alias(OUTPUT), F.struct("*").alias(columns[name]))
         for number, (name, rows) in enumerate(frames.items())
     ]
-    first, *others = parts
-    for other in others:
-        first = first.unionByName(other, allowMissingColumns=True)
-    return first
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+
+
+def union_all(*streams: DataFrame) -> DataFrame:
+    """All rows of streams that have the same columns."""
+    return reduce(lambda one, other: one.unionByName(other), streams)
+
+
+def parquet_sink(folder: str | Path) -> Sink:
+    """Write each micro-batch to a folder of its own, so that a batch that is repeated replaces itself."""
+    root = re.sub(r"/+$", "", str(folder))
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        rows.write.mode("overwrite").parquet(f"{root}/batch={batch_id}")
+
+    return write

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jettison.policies.network.document import InputFile, Pipeline, require_runnable
 from jettison.policies.network.graph import Box
-from jettison.spark.network_query import Network, Stream, union_all
+from jettison.spark.network_query import Network, Stream
+from jettison.spark.network_rows import union_all
 from jettison.spark.session import local_session
 
 

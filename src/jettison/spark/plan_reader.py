@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from jettison.runtime.pilot import Pilot
-from jettison.spark import companions
+from jettison.spark import doubts
 from jettison.spark.dependence import multipliers
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.explained import analyzed_plan, explained, is_cut_short, physical_plan
@@ -27,17 +27,7 @@ class Explains(Protocol):
 
 
 class PlanReader:
-    """Reads the plan of a query when a batch with rows has run, once if that shows all guards, and tells its pilot.
-
-    Parameters
-    ----------
-    pilot
-        Controls the query.
-    points
-        The query's drop points.
-    mechanisms
-        How each of them drops rows, by name.
-    """
+    """Reads the plan of a query when a batch with rows has run, once if that shows all guards, and tells its pilot."""
 
     def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
         self._pilot, self._points = pilot, points
@@ -72,12 +62,12 @@ class PlanReader:
         for name in sorted(self._unread):
             if multiplied := found[name]:
                 self._pilot.rows_are_dependent(name, multiplied)
-        if companions.leave_doubt(text):
+        if doubts.companions_leave_doubt(text):
             self._pilot.others_drop()
         written = analyzed_plan(text)
         self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
         margins_us, delay_us = self._tried(
-            lambda: judged(text, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
+            lambda: judged(written, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
         )
         self._pilot.answers_found(margins_us, delay_us)
         self._multiplied = self._multiplied or any(found.values())

@@ -11,11 +11,11 @@ import atexit
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -27,7 +27,9 @@ from jettison.runtime.pilot import Pilot
 from jettison.runtime.status import Status
 from jettison.spark import doubts
 from jettison.spark.channel import Channel
-from jettison.spark.listener import ProgressListener
+from jettison.spark.drop_point import DropPoint
+from jettison.spark.listener import ProgressListener, report_of
+from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
 from jettison.spark.unstarted import launching
 
@@ -39,26 +41,8 @@ _by_checkpoint: dict[str, Run] = {}
 class Run:
     """Starts a query and keeps its pilot informed until it ends.
 
-    Parameters
-    ----------
-    spark
-        The session.
-    checkpoint
-        The query's checkpoint location.
-    pilot
-        Controls the query.
-    points
-        Names of its drop points.
-    report
-        Makes of a progress event what the pilot reads.
-    plan_reader
-        Tells the pilot what the query's plan says of its answers.
-    companions
-        What else drops rows in the query; their books are closed with its own.
-    owner
-        Holds the checkpoint, and lets go of it at the end.
-    channel
-        Carries the plans; answers look into it until the end.
+    Books of `companions` are closed with its own, `owner` lets go of the checkpoint, and answers look into `channel` until
+    then.
     """
 
     def __init__(
@@ -66,20 +50,17 @@ class Run:
         spark: SparkSession,
         checkpoint: str,
         pilot: Pilot,
-        points: tuple[str, ...],
-        report: Callable[[StreamingQueryProgress], BatchReport],
-        plan_reader: PlanReader,
+        points: Mapping[str, DropPoint],
+        mechanisms: Mapping[str, Mechanism],
         companions: Sequence[Companion],
         owner: Owner,
         channel: Channel,
     ) -> None:
         self._spark, self._streams = spark, spark.streams
-        self._channel = channel
-        self._checkpoint = checkpoint
-        self.pilot = pilot
-        self._points, self._report, self._plan_reader = points, report, plan_reader
-        self._companions = companions
-        self._owner = owner
+        self._checkpoint, self._channel, self._owner = checkpoint, channel, owner
+        self.pilot, self._points, self._companions = pilot, tuple(points), companions
+        self._report = partial(report_of, points=tuple(points.values()), mechanisms=mechanisms)
+        self._plan_reader = PlanReader(pilot, tuple(points.values()), mechanisms)
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -212,14 +212,6 @@ class Shedder:
             The drop point in front of it, where there are several.
         """
         return self._assembly.deliver(answers, window, query, name)
-
-    def _read_plan_together(self, spark: SparkSession, names: Sequence[str], *, group: str) -> None:
-        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
-
-        Each reading is a small job; for a network of many drop points they would add up. All of them then also see the
-        same version.
-        """
-        self._assembly.read_plan_together(spark, names, group)
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query of `writer` with this shedder's checkpoint, and begin to control it.

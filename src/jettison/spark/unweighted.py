@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from jettison.spark.explained import Node, below, split
+from jettison.spark.explained import OURS, Node, in_words, lists, split
 
 _ADDS_UP = re.compile(r"\b(count|sum|count_if|approx_count_distinct)\(")
-_OURS = "scalar-subquery#"  # in every answer with bounds: where it looks up whether rows are missing
 _SUM = re.compile(r"\bsum\(")
 _HANDS_ON = " AS jt_weight#"
-_EXPRESSION_ID = re.compile(r"#\d+L?")
 
 
 def unweighted(plan: Sequence[Node], guards: Collection[str], *, every_row_stays: bool = False) -> list[str]:
@@ -31,20 +29,20 @@ def unweighted(plan: Sequence[Node], guards: Collection[str], *, every_row_stays
         Dropped rows stay, emptied, to be counted: `count(1)` is right.
     """
     found: list[str] = []
-    for place, node in enumerate(plan):
-        under = [plan[each].text for each in sorted(below(plan, place) - {place})]
+    for node in plan:
+        behind = node.below - {node}
+        under = [each.text for each in plan if each in behind]
         is_first = not any(text.startswith("~Aggregate") for text in under)
         if not (node.text.startswith("~Aggregate") and is_first and any(g in text for g in guards for text in under)):
             continue
-        results = split(split(node.text.removeprefix("~Aggregate "))[-1][1:-1])  # behind the keys, if there are any
-        others = [result for result in results if _OURS not in result]
+        others = [result for result in lists(node.text)[-1] if OURS not in result]  # behind the keys, if there are any
         if any(_HANDS_ON in result for result in others):
             continue
         weight = _weight(under)
         adds = _SUM if any(_SUM.search(each) and weight.search(each) for each in others) else _ADDS_UP
         plain = [result for result in others if adds.search(result) and not weight.search(result)]
         found += [result for result in plain if not (every_row_stays and result.startswith("count(1)"))]
-    return [_EXPRESSION_ID.sub("", result) for result in found]
+    return list(map(in_words, found))
 
 
 def _weight(under: Sequence[str]) -> re.Pattern[str]:

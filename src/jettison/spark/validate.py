@@ -29,8 +29,10 @@ def checkpoint(given: object) -> Folder:
     return folder
 
 
-def new_name(name: str, taken: Collection[str]) -> str:
-    """Name of a drop point that does not exist yet."""
+def new_name(name: str | None, taken: Collection[str]) -> str:
+    """Name of a drop point that does not exist yet, numbered where none is given."""
+    if name is None:
+        return f"rows{len(taken) + 1}" if taken else "rows"
     if not _NAME.fullmatch(name):
         expected, hint = "`name` must be letters, digits and underscores", "put an underscore in place of the rest"
         refuse(expected, repr(name), hint=hint)
@@ -132,6 +134,14 @@ def timestamp(rows: DataFrame, name: str, *, where: str, argument: str = "arriva
         expected, hint = f"`{argument}` must name a column without dots and backticks", "rename the column before"
         refuse(expected, repr(name), where=where, hint=hint)
     return name
+
+
+def zoned(kind: DataType, given: object, *, where: str) -> None:
+    """An event time must be a timestamp with a time zone."""
+    if not isinstance(kind, TimestampType):
+        expected, got = "`time` must be a timestamp with a time zone", f"{given!r} of type {kind.simpleString()}"
+        hint = "make it one by to_timestamp(...) of a text or timestamp_millis(...) of a number, before the watermark"
+        refuse(expected, got, where=where, hint=hint)
 
 
 def predicate(rows: DataFrame, protect: Column | str, *, where: str) -> Column:

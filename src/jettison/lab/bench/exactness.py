@@ -16,7 +16,7 @@ from jettison.core.stats import Budget
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.scripted import Script, keep, land, land_end, rows
 from jettison.lab.bench.scripted_queries import START, Order, by_policy, window
-from jettison.spark.network_query import parquet_sink
+from jettison.spark.network_rows import parquet_sink
 
 _GROUPS, _FILES = 3000, 26
 _COURSE = (*[keep(1.0)] * 2, *[keep(0.3)] * 2, *[keep(1.0)] * 13, *[keep(1.0, late=0.05)] * 2)

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.policies.regions.queries import RangeQueries
-from jettison.source.space import ABOVE
-from jettison.spark.coordinates import check_attributes, code, comparable
+from jettison.source.space import ABOVE, BELOW, HIGHEST, LOWEST, Attribute
+from jettison.spark.coordinates import check_attributes, coordinate, is_missing
 
 QUERY = "jt_query"
 _CELL, _PLACE = "jt_cell", "jt_place"
@@ -40,7 +40,7 @@ def matched(rows: DataFrame, queries: RangeQueries) -> DataFrame:
     grid = _Grid(queries)
     table = F.broadcast(rows.sparkSession.createDataFrame(grid.table()))
     # Columns of their own, so that they are computed once a row and not once for every box of its cell.
-    places = {f"{_PLACE}{axis}": comparable(rows, one) for axis, one in enumerate(queries.space.attributes)}
+    places = {f"{_PLACE}{axis}": _comparable(rows, one) for axis, one in enumerate(queries.space.attributes)}
     joined = rows.withColumns(places).withColumn(_CELL, grid.cell()).join(table, _CELL)
     for axis in range(queries.space.dimensions):
         place = F.col(f"{_PLACE}{axis}")
@@ -66,7 +66,7 @@ class _Grid:
     def cell(self) -> Column:
         """Number of the cell that a row lies in, from its places along the attributes."""
         attributes = self._queries.space.attributes
-        codes = [code(F.col(f"{_PLACE}{axis}"), attributes[axis]) for axis in self._axes]
+        codes = [_code(F.col(f"{_PLACE}{axis}"), attributes[axis]) for axis in self._axes]
         places = [F.shiftright(one, self._shift) for one in codes]
         cell = places[0].cast("bigint")
         return cell * self._columns + places[1] if len(places) > 1 else cell
@@ -95,3 +95,15 @@ class _Grid:
             cell = np.repeat(cell, span) * self._columns + np.repeat(first, span) + offset
             box = np.repeat(box, span)
         return box, cell
+
+
+def _comparable(rows: DataFrame, attribute: Attribute) -> Column:
+    """The coordinate as boxes of queries hold it: minus infinity where it is missing, else a finite number."""
+    finite = F.least(F.greatest(coordinate(rows, attribute), F.lit(LOWEST)), F.lit(HIGHEST))
+    return F.when(is_missing(rows, attribute), F.lit(float("-inf"))).otherwise(finite)
+
+
+def _code(place: Column, attribute: Attribute) -> Column:
+    """Code of a `_comparable` place, 0 or 2**24 + 1 outside the domain; missing values lie below it."""
+    exact = (place - attribute.low) * attribute.scale + 1.0
+    return F.least(F.greatest(exact, F.lit(float(BELOW))), F.lit(float(ABOVE))).cast("int")

@@ -27,7 +27,7 @@ from jettison.policies.regions.sifter import Sifter
 from jettison.policies.uniform.uniform_drop import UniformDrop
 from jettison.policies.window.window_drop import WindowDrop
 from jettison.source.space import Attribute
-from jettison.spark.network_query import Sink, union_all
+from jettison.spark.network_rows import Sink, union_all
 from jettison.spark.session import local_session
 
 _WINDOW, _DELAY = f"{WINDOW_S} seconds", f"{DELAY_S} seconds"

@@ -21,7 +21,8 @@ from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn, median, median_ratio, task_cpu_s
 from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import parsed, raw_rides
-from jettison.spark.network_query import Network, Sink
+from jettison.spark.network_query import Network
+from jettison.spark.network_rows import Sink
 
 _OUTPUTS = 20
 _ROWS_PER_FILE = 120_000

@@ -7,8 +7,7 @@ from jettison.core.spec import Spec
 from jettison.errors import Unsupported, refuse
 from jettison.policies import GroupDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.mechanisms.group_mechanism import GroupMechanism
-from jettison.spark.mechanisms.join_mechanism import JoinMechanism
+from jettison.spark.mechanisms.group_mechanism import GroupMechanism, JoinMechanism
 from jettison.spark.mechanisms.mechanism import Mechanism
 from jettison.spark.mechanisms.random_mechanism import RandomMechanism
 from jettison.spark.mechanisms.range_mechanism import RangeMechanism

@@ -2,7 +2,8 @@
 
 The table is made from the plan once a micro-batch, where it is read: the named groups in the order of
 their keys, and for every bucket of keys where in that order it begins. A row then costs one hash of its group and a
-few array reads, however many groups are named, and a new plan needs no restart and no join.
+few array reads, however many groups are named, and a new plan needs no restart and no join. Before a join, keys that are
+not named are decided as a whole, by a hash that both sides share.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
 
 from jettison.errors import refuse
 from jettison.policies.groups.group_keys import GROUP_BITS, PANE_BITS, PANES
-from jettison.policies.groups.group_setting import GroupSpec
+from jettison.policies.groups.group_setting import JOIN_SALT, GroupSpec
 from jettison.policies.groups.pane_book import IDLE_SAMPLE, KeptGroups
 from jettison.spark import validate
-from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, salted, sound_share
 from jettison.spark.mechanisms.mechanism import Mechanism
 from jettison.spark.mechanisms.random_mechanism import threshold, weight
 from jettison.spark.mechanisms.window_mechanism import floor_divided
 from jettison.spark.named_column import with_name
 from jettison.spark.validate import as_column
 
-_TIME, _PANE, KEY, _START, SLOT = "jt_time", "jt_pane", "jt_key", "jt_start", "jt_slot"
+_TIME, _PANE, _KEY, _START, _SLOT = "jt_time", "jt_pane", "jt_key", "jt_start", "jt_slot"
+WHOLE = "jt_whole"
+"""Column that says of a kept row before a join whether its key was decided as a whole."""
 _TABLE, _KEYS, _STARTS = "jt_table", "jt_keys", "jt_starts"
 _PANES, _THRESHOLDS = "jt_panes", "jt_thresholds"
 MOST_LISTED, MOST_TRACKED = 2_000, 8_000
@@ -51,7 +53,7 @@ class GroupMechanism(Mechanism):
         "keeps: array<array<double>>, new_keep_fraction: double, late_factor: double, late_after_s: double>"
     )
 
-    learns_from = (KEY, _TIME)
+    learns_from = (_KEY, _TIME)
 
     def __init__(self, spec: GroupSpec) -> None:
         self._groups, self._time, self._pane_us = spec.columns, spec.time, spec.pane_us
@@ -70,13 +72,7 @@ class GroupMechanism(Mechanism):
         if self._value is not None:
             validate.expression(rows, self._value, "value", where=point.place)
         kind = validate.expression(rows, self._time, "time", where=point.place)
-        if not isinstance(kind, TimestampType):
-            refuse(
-                "`time` must be a timestamp with a time zone",
-                f"{self._time!r} of type {kind.simpleString()}",
-                where=point.place,
-                hint="timestamp_millis(...) makes one from a number",
-            )
+        validate.zoned(kind, self._time, where=point.place)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """The table of named groups, and the thresholds and weights of every slot.
@@ -103,12 +99,12 @@ class GroupMechanism(Mechanism):
         group = F.xxhash64(*map(as_column, self._groups))
         key = F.when(F.col(_PANE).isNotNull(), _key(group, F.col(_PANE)))
         arrays = {_KEYS: table["keys"], _STARTS: table["starts"], _PANES: table["panes"]}
-        start = {_START: F.get(F.col(_STARTS), _bucket(F.col(KEY), table["shift"], table["half"]))}
-        found = {SLOT: _slot(table), _THRESHOLDS: table["thresholds"]}
-        return [{_TABLE: plan["table"]}, {_TIME: time}, {_PANE: pane}, {KEY: key, **arrays}, start, found]
+        start = {_START: F.get(F.col(_STARTS), _bucket(F.col(_KEY), table["shift"], table["half"]))}
+        found = {_SLOT: _slot(table), _THRESHOLDS: table["thresholds"]}
+        return [{_TABLE: plan["table"]}, {_TIME: time}, {_PANE: pane}, {_KEY: key, **arrays}, start, found]
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
-        table, slot = F.col(_TABLE), F.col(SLOT)
+        table, slot = F.col(_TABLE), F.col(_SLOT)
         if point.arrival:
             late = is_late(rows, point.arrival, plan)
             slot = slot + F.when(late, table["late"]).otherwise(F.lit(0))
@@ -120,7 +116,7 @@ class GroupMechanism(Mechanism):
 
     def learned(self, keep: Column) -> dict[str, Column]:
         """The groups with the most rows among those kept, the latest time, and how the values vary."""
-        key = F.when(keep, F.col(KEY))
+        key = F.when(keep, F.col(_KEY))
         found = {
             "groups": F.call_function("approx_top_k", key, F.lit(MOST_LISTED), F.lit(MOST_TRACKED)),
             "grouped": F.count(key),
@@ -139,6 +135,28 @@ class GroupMechanism(Mechanism):
         mean, deviation = observed.get("value_mean"), observed.get("value_deviation")
         variation = abs(deviation / mean) if mean and deviation is not None else None
         return KeptGroups(keys, kept, observed["grouped"], observed["groups_until_us"], variation)
+
+
+class JoinMechanism(GroupMechanism):
+    """Executes `GroupDrop` on one side of a join.
+
+    The same light key has the same hash on both sides and in all panes, so of two rows with shares p and q both are kept
+    with probability min(p, q); `jf.pair_weight` is its inverse.
+    """
+
+    def marks(self, plan: Column) -> dict[str, Column]:
+        """Whether the row's key was decided as a whole."""
+        return {WHOLE: F.coalesce(~plan["table"]["everything"] & _is_whole(plan["table"]), F.lit(False))}
+
+    def _hash(self, rows: DataFrame, point: DropPoint, table: Column) -> Column:
+        group = (
+            F.col(_KEY)
+            .bitwiseXOR(F.shiftleft(_residue(F.col(_KEY)), 64 - PANE_BITS))
+            .bitwiseAND(F.lit(-PANES).cast("bigint"))
+        )
+        return F.when(_is_whole(table), F.xxhash64(salted(JOIN_SALT, point.token), group)).otherwise(
+            identity_hash(rows, point)
+        )
 
 
 def _key(hashed: Column, pane: Column) -> Column:
@@ -225,7 +243,7 @@ def _power_of_two(exponent: Column) -> Column:
 
 def _slot(table: Column) -> Column:
     """Where thresholds and weights of the row stand. Null without a plan."""
-    key, pane, start = F.col(KEY), F.col(_PANE), F.col(_START)
+    key, pane, start = F.col(_KEY), F.col(_PANE), F.col(_START)
     residue = _residue(pane).cast("int")
     found = F.when(F.get(F.col(_KEYS), start) == key, start)
     for probe in range(1, _PROBES):
@@ -233,3 +251,8 @@ def _slot(table: Column) -> Column:
     of_pane = found.otherwise(table["named"] + residue)
     # A pane 64 before or after a named one has the same residue.
     return F.when(F.get(F.col(_PANES), residue) == pane, of_pane).otherwise(table["named"] + PANES)
+
+
+def _is_whole(table: Column) -> Column:
+    """Whether a key is light: not named in a pane that is. In a pane of which nothing is known any key may be heavy."""
+    return (F.col(_SLOT) >= table["named"]) & (F.col(_SLOT) < table["named"] + PANES)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS, fingerprint
 from jettison.source.space import CELLS, Space
 from jettison.spark.coordinates import check_attributes, coordinate, has_code, is_missing, unclipped_code
-from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
+from jettison.spark.drop_point import SAMPLE, DropPoint, identity_hash, is_late, late_before_us, sound_share
 from jettison.spark.mechanisms.mechanism import Mechanism, Sampling
 from jettison.spark.mechanisms.random_mechanism import threshold, weight
 from jettison.spark.named_column import with_name
@@ -135,7 +135,7 @@ class RegionMechanism(Mechanism):
 
     def read(self, observed: Mapping[str, Any]) -> NDArray[np.float64] | None:
         """The sampled rows as coordinates; a missing value is NaN."""
-        text = observed.get("sample")
+        text = observed.get(SAMPLE)
         return None if text is None else np.array(json.loads(text), dtype=np.float64)
 
     @property

@@ -7,18 +7,18 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
+from pyspark.sql.types import StructType
 
-from jettison.errors import refuse
+from jettison.errors import InvalidInput, Unsupported, explain, refuse
 from jettison.policies.window.query_fan import Fan
 from jettison.policies.window.window_grid import Grid
 from jettison.policies.window.window_marks import DROP, WindowSpec
 from jettison.policies.window.window_needs import Pipeline
 from jettison.spark import validate
-from jettison.spark.drop_point import DropPoint
+from jettison.spark.drop_point import PLAN, DropPoint
 from jettison.spark.mechanisms.mechanism import Mechanism
-from jettison.spark.mechanisms.window_delivery import delivered
 
+_SESSION_MARK = "spark.sessionWindow"
 _WATERMARK_MARK = "spark.watermarkDelayMs"
 _BEFORE_ALL_TIMES_US = 2**57  # added to a timestamp, this makes it positive from the year 1 on
 
@@ -49,13 +49,7 @@ class WindowMechanism(Mechanism):
             validate.expression(rows, self.time, "time", where=point.place)
         time = validate.timestamp(rows, self._name(rows), where=point.place, argument="time")
         field = rows.schema[time]
-        if not isinstance(field.dataType, TimestampType):
-            refuse(
-                "`time` must be a timestamp with a time zone",
-                f"{time!r} of type timestamp_ntz",
-                where=point.place,
-                hint="cast it: to_timestamp, or col(...).cast('timestamp'), before the watermark",
-            )
+        validate.zoned(field.dataType, time, where=point.place)
         if _WATERMARK_MARK not in field.metadata:
             refuse(
                 f"`withWatermark` on {time!r} must stand before the guard",
@@ -79,10 +73,28 @@ class WindowMechanism(Mechanism):
                 )
 
     def deliver(self, answers: DataFrame, window: str, query: str | None, plan: Column, *, where: str) -> DataFrame:
+        """The answers of windows that were kept whole; what is left is exact.
+
+        A row that a kept window needs may also lie in a dropped one, so that window comes out of the aggregate in part. Two
+        filters keep it from the reader. Spark moves the first below the aggregate, so that a dropped window takes neither
+        work nor state; it is left out where a row lies in one window alone, because the guard has dropped all such rows
+        already. The second stays where the answers leave: it catches a window that some rows had reached before its mark
+        did.
+        """
         places = {branch.name: place for place, branch in enumerate(self.fan.branches)}
         query, place = validate.only(places, query, "query", "name one of the policy's queries")
         self._delivered.add(query)
-        return delivered(answers, window, place, self, plan)
+        _check_answers(answers, window)
+        if self._keeps_rows_of_dropped_windows:
+            answers = answers.where(self.not_dropped(place, answers[window], plan))
+        # As a column the subquery is planned once, and not again for each of its fields.
+        judged = answers.withColumn(PLAN, plan)
+        kept = self.delivers(place, F.col(window), F.col(PLAN))
+        grid = self.fan.branches[place].pipeline.final
+        # Partitions have no negative number: this never holds, but it ties the filter to its place.
+        never = F.spark_partition_id() < -1
+        differs = F.when(_differs(F.col(window), grid), F.raise_error(_complaint(grid)))
+        return judged.where(differs.when(kept, F.lit(True)).otherwise(never)).drop(PLAN)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """For each query: its first marked window, its marks as an array, and when rows are needed again."""
@@ -110,7 +122,7 @@ class WindowMechanism(Mechanism):
         return F.coalesce(opens <= time, F.lit(True))
 
     @property
-    def keeps_rows_of_dropped_windows(self) -> bool:
+    def _keeps_rows_of_dropped_windows(self) -> bool:
         """Whether a kept row may lie in a dropped window too: in a second one that overlaps, or in that of another query."""
         return len(self.fan.branches) > 1 or self.fan.has_overlap
 
@@ -157,3 +169,37 @@ def floor_divided(time: Column, by: int) -> Column:
     """`time // by` for whole numbers; Spark's own division rounds towards zero."""
     shift = _BEFORE_ALL_TIMES_US // by + 1
     return F.call_function("div", time + shift * by, F.lit(by)) - shift
+
+
+def _check_answers(answers: DataFrame, window: str) -> None:
+    validate.present(answers, window, "window", where="`deliver`")
+    field = answers.schema[window]
+    if _SESSION_MARK in field.metadata:
+        refuse(
+            "`WindowDrop` needs windows of a fixed size",
+            "session windows",
+            hint="a session ends where rows are missing, so none can be dropped ahead of its rows; use UniformDrop",
+            error=Unsupported,
+        )
+    if not (isinstance(field.dataType, StructType) and {"start", "end"} <= set(field.dataType.names)):
+        refuse(
+            "`window` must name the column that Spark's `window` made",
+            f"{window!r} of type {field.dataType.simpleString()}",
+            hint="call `deliver` on the aggregate itself, before its window is unpacked",
+            error=InvalidInput,
+        )
+
+
+def _differs(window: Column, grid: Grid) -> Column:
+    start, end = F.unix_micros(window["start"]), F.unix_micros(window["end"])
+    return (end - start != grid.size) | (F.pmod(start - grid.offset, F.lit(grid.slide)) != 0)
+
+
+def _complaint(grid: Grid) -> Column:
+    return F.lit(
+        explain(
+            f"windows of {grid.size} us every {grid.slide} us, offset {grid.offset} us, as the policy was told",
+            "others",
+            hint="give WindowDrop the windows of the query",
+        )
+    )
