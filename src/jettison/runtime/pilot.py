@@ -123,8 +123,8 @@ class Pilot:
         """Called with each report, off the fast path: it may block."""
         self.batch_runs: Callable[[], bool] = lambda: True
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
-        self.takes_every_row = False
-        """Whether the query is known to have nothing in it that stops before it has taken all rows, as a limit does."""
+        self.takes_every_row: bool | None = None
+        """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
         self._on_record = self.plan
         self.cause = self.plan.cause
         """Why the plan stands: it may be for another reason by now than when it was made."""
@@ -382,7 +382,9 @@ class Pilot:
 
     def counted_all(self, report: BatchReport) -> bool:
         """Whether the counts that came with a report are certainly those of all rows that the sources handed over."""
-        return self.takes_every_row or sum(report.seen.values()) == report.input_rows
+        # Behind a limit the second says nothing: a source that is read as far as needed reports as many rows.
+        known = self.takes_every_row
+        return sum(report.seen.values()) == report.input_rows if known is None else known
 
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
         """The final counts of a batch; returns what the policy has found out."""

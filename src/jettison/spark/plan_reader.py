@@ -16,7 +16,7 @@ from jettison.spark.mechanisms import Mechanism
 from jettison.spark.unweighted import unweighted
 
 _LONGEST_WAIT = 64  # batches with rows
-_MAY_STOP = re.compile(r"~?(\w*Limit|Tail|\w*MapIn\w+)\b")  # before all rows below it were taken
+_MAY_STOP = re.compile(r"~?(\w*Limit|Tail)\b")  # before all rows below it were taken
 T = TypeVar("T")
 
 
