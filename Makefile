@@ -12,7 +12,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test test-live test-kafka check bench lock clean python java
+.PHONY: setup demo test coverage test-live test-kafka check bench lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -22,8 +22,13 @@ demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
 
 # Files in their own order: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: java $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(or $(ARGS),-m "not live")
+	$(PYTEST) $(or $(ARGS),-m "not live")
+
+# The same tests, and the share of the package's lines that they run; what runs in processes of its own is left out.
+coverage: java $(VENV)/.dev-installed
+	$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),-m "not live")
 
 # Alone and one after the other, because latency is looked at; on a shared machine what fails once is tried again.
 test-live: java $(VENV)/.dev-installed

@@ -323,9 +323,9 @@ def test_a_step_takes_less_than_a_millisecond() -> None:
     taken = []
     for number in range(50, 250):
         stats = batch(number, 1000.0 + number, 1.2, 230_000, 70_000)
-        start = time.perf_counter()
+        start = time.thread_time()  # of this thread alone: others may keep the machine busy
         controller.step(stats)
-        taken.append(time.perf_counter() - start)
+        taken.append(time.thread_time() - start)
     assert statistics.median(taken) < 1e-3
 
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
+from jettison.core.batch_report import BatchReport
 from jettison.lab.bench.streams import KeepShare
+from jettison.runtime.pilot import Pilot
+from jettison.spark import run as running
 
 DAY = "2026-01-01"
 SCHEMA = "id long, key string, at timestamp, other timestamp"
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 class Told:
@@ -57,8 +63,8 @@ class Told:
         run = self.shedder._run
         assert run is not None
         if run.pilot.tally.batches:  # before that, the first plan is in force
-            _until(lambda: run.pilot.plan.points["rows"].keep_fraction == self._policy.keep_fraction)
-            _until(lambda: time.time() * 1e6 > run.pilot._board.schedule.entries[-1].from_us)
+            until(lambda: run.pilot.plan.points["rows"].keep_fraction == self._policy.keep_fraction)
+            await_plan(run.pilot)
         number = len(list((self._folder / "in").iterdir()))
         lines = [
             {"id": 1000 * number + i, "key": key, "at": f"{DAY}T{at}Z", "other": f"{DAY}T{other}Z"}
@@ -69,7 +75,7 @@ class Told:
         self._query.processAllAvailable()
         assert run._listener is not None
         run._listener.catch_up(self._query)
-        _until(lambda: run.pilot._books.are_complete)
+        until(lambda: run.pilot._books.are_complete)
 
     def answers(self) -> dict[tuple[str, str], tuple[int, str]]:
         """Value and status by key and by the time of the day at which the window begins."""
@@ -79,8 +85,40 @@ class Told:
         }
 
 
-def _until(holds: Callable[[], Any]) -> None:
+def await_plan(pilot: Pilot) -> None:
+    """Wait until the newest plan counts for a batch that starts now: it does a moment after it was published."""
+    until(lambda: time.time() * 1e6 > pilot._board.schedule.entries[-1].from_us)
+
+
+def until(holds: Callable[[], Any]) -> None:
+    """Wait for something that must come to pass."""
     deadline_s = time.monotonic() + _PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
+
+
+class InStep:
+    """From now on every report is heard while the next batch is in its sink, which is called by `foreachBatch`.
+
+    A plan then acts exactly two batches after the one that it was made from, however busy the machine.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._in_sink = self._heard = -1
+        hear, call = Pilot.batch, DataStreamWriter.foreachBatch
+
+        def batch(pilot: Pilot, report: BatchReport) -> None:
+            (run,) = [run for run in running._by_checkpoint.values() if run.pilot is pilot]
+            until(lambda: self._in_sink > report.batch_id or run.has_ended)
+            hear(pilot, report)
+            await_plan(pilot)
+            self._heard = report.batch_id
+
+        def sink(one: Callable[[DataFrame, int], None], rows: DataFrame, number: int) -> None:
+            self._in_sink = number
+            until(lambda: self._heard >= number - 1)
+            one(rows, number)
+
+        monkeypatch.setattr(Pilot, "batch", batch)
+        monkeypatch.setattr(DataStreamWriter, "foreachBatch", lambda writer, one: call(writer, partial(sink, one)))

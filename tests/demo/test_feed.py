@@ -67,14 +67,17 @@ def test_a_late_feed_catches_up_and_rows_keep_their_arrival(tmp_path: Path, read
     assert report.worst_late_s > 0.7
     assert landed.table.num_rows == 20_000
     assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.landing.arrival_of(range(20_000))]
-    # A stretched schedule would end a second late.
-    assert landed_s(landed.files[-1]) < feed.started_s + 2.0 + 0.6
+    # A stretched schedule would be a second late with each of the last files, a busy machine with some of them.
+    late_s = [
+        landed_s(path) - feed.started_s - feed.schedule.due_us(int(path.stem[-6:])) / 1e6 for path in landed.files
+    ]
+    assert min(late_s[-5:]) < 0.6
 
 
 def test_no_partial_file_is_ever_visible(tmp_path: Path) -> None:
     seen: dict[str, int] = {}
     with RideFeed(tmp_path, [Phase(1.0, 600_000)], interval_s=0.05) as feed:
-        while len(seen) < feed.schedule.files and time.time() < feed.started_s + 5:
+        while len(seen) < feed.schedule.files and time.time() < feed.started_s + 60:
             for path in tmp_path.glob("*.parquet"):
                 if path.name not in seen:
                     # Reading fails where the footer is not there yet.
@@ -116,7 +119,7 @@ feed = RideFeed(sys.argv[1], [Phase(60, 1000)]).start()
 if sys.argv[2] == "forked" and os.fork() == 0:
     os.close(1)
     os.close(2)
-    time.sleep(4)  # holds the feed's input open, as a forked worker would
+    time.sleep(12)  # holds the feed's input open, as a forked worker would
     os._exit(0)
 print(feed._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -125,11 +128,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.parametrize("kind", ["plain", "forked"])
 def test_the_feed_ends_with_its_parent(tmp_path: Path, kind: str) -> None:
-    parent = subprocess.run(
-        [sys.executable, "-c", ORPHAN, str(tmp_path), kind], stdout=subprocess.PIPE, text=True, check=False
-    )
-    assert parent.returncode == -signal.SIGKILL
-    assert eventually_gone(int(parent.stdout), within_s=2.0)
+    program = [sys.executable, "-c", ORPHAN, str(tmp_path), kind]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        feed = int(parent.stdout.readline())  # the output itself stays open as long as the forked worker lives
+        assert parent.wait() == -signal.SIGKILL
+        assert eventually_gone(feed, within_s=8.0)
 
 
 def test_what_went_wrong_in_the_process_is_an_error_here(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from window_streams import Seconds
 collect_ignore_glob = ["*driver*.py"]
 """Programs that tests start in processes of their own, with this folder on their path."""
 _numbers = itertools.count()
-_LITTLE_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +34,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config(map=dict(LOCAL))
         # Two state partitions instead of 200: each one is files and tasks in every micro-batch.
         .config("spark.sql.shuffle.partitions", "2")
-        # A test compiles code that then runs for a second: the JVM's first compiler alone takes half as much CPU as both.
-        .config("spark.driver.extraJavaOptions", _LITTLE_JVM)
         .config("spark.ui.enabled", "true")
         # Keep metastore and warehouse out of the source tree.
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        # Plans are described for the web interface in every batch, and nobody reads it.
+        .config("spark.sql.ui.explainMode", "simple")
         # Idle queries report after 1 s instead of 10, so that tests of a source that stops need not wait.
         .config("spark.sql.streaming.noDataProgressEventInterval", "1000")
         .getOrCreate()
@@ -46,6 +46,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Queries run without compiled code: for few rows that takes longer, and it changes no bit."""
+    for name, value in _INTERPRETED.items():
+        spark.conf.set(name, value)
+    yield
+    for name in _INTERPRETED:
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def one_partition(spark: SparkSession) -> Iterator[None]:
+    """State in one partition: for tests of many small batches, each of which has tasks and files for every partition."""
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", usual)
 
 
 @pytest.fixture(autouse=True)

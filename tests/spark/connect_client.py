@@ -30,7 +30,9 @@ def main(folder: Path) -> None:
         time.sleep(0.05)
     batch = next(shedder.ledger.records("batch"))
     query.stop()
-    (folder / "result.json").write_text(json.dumps({"batch": batch, "refused": refused}))
+    hidden = folder / ".result"
+    hidden.write_text(json.dumps({"batch": batch, "refused": refused}))
+    hidden.rename(folder / "result.json")
     spark.stop()
 
 

@@ -17,6 +17,9 @@ def session(master: str, folder: Path, settings: dict[str, str]) -> SparkSession
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.log.level": "ERROR",
+        # A driver runs a few batches: to load the compiler and to compile takes longer than they do.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     return SparkSession.builder.master(master).config(map={**LOCAL, **own, **settings}).getOrCreate()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -110,11 +111,16 @@ def frame(spark: SparkSession) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_spark_decides_as_numpy_does(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    case, rows = CASES[name](), frame(spark)
+@pytest.fixture(scope="module")
+def table(spark: SparkSession) -> pd.DataFrame:
+    """The same rows for numpy."""
     group, time_us = F.shiftright(F.xxhash64("key"), GROUP_BITS).alias("group"), F.unix_micros("at").alias("time_us")
-    table = rows.select("id", "value", "sector", group, time_us).toPandas()
+    return frame(spark).select("id", "value", "sector", group, time_us).toPandas()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spark_decides_as_numpy_does(spark: SparkSession, tmp_path: Path, table: pd.DataFrame, name: str) -> None:
+    case, rows = CASES[name](), frame(spark)
     setting = case.setting
     if isinstance(setting, GroupDrop) and setting.starts_us:
         first = tuple(sorted(table["group"].unique()[:9].tolist()))

@@ -22,7 +22,7 @@ from jettison.runtime.schedule import UNKNOWN_US
 from jettison.spark import doubts
 from told_stream import SCHEMA, Told
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 EXACT = "exact"
 
 

@@ -15,7 +15,7 @@ from jettison.lab.bench.exactness import Judged, judge
 from jettison.lab.bench.scripted import keep
 from jettison.lab.bench.scripted_queries import START
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
 def at(changes: dict[int, Budget]) -> Callable[[int], Budget]:
@@ -37,9 +37,10 @@ def test_every_policy_is_put_to_these_tests() -> None:
 def test_groups_of_three_rows_of_which_some_are_dropped(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     """Nine of ten groups that had lost their late rows said "exact, 1" once. Late rows are thinned in two batches here."""
     thinned = {0: keep(0.2), 1: keep(1.0, late=0.0), 3: keep(1.0)}
-    # Windows are marked once there is a watermark, and late rows are as good as others to them.
-    script = at({0: keep(0.4), 5: keep(1.0)} if policy == "WindowDrop" else thinned)
-    found = judge(spark, tmp_path, policy, script, groups=1000, files=14)
+    if policy == "WindowDrop":  # windows are marked once there is a watermark, and late rows are as good as others
+        found = judge(spark, tmp_path, policy, at({0: keep(0.4), 5: keep(1.0)}), groups=1000, files=14)
+    else:
+        found = judge(spark, tmp_path, policy, at(thinned), groups=1000, files=11)
     assert found.rows_dropped > 0
     assert found.wrong == 0
     assert found.called_exact > 1000, (

@@ -55,22 +55,11 @@ from jettison.runtime.schedule import DEPENDENT_US, Doubts, Schedule
 from jettison.spark import doubts
 from jettison.spark.channel import Channel
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 SECOND = 1_000_000
 START = 1_767_225_600  # 2026-01-01, a multiple of all windows
-
-
-@pytest.fixture(scope="module")
-def spark(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session of all tests, without compiled code: for few rows that takes longer, and it changes no bit."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in settings:
-        spark.conf.unset(name)
 
 
 def agree(name: str, found: Iterable[str]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from jettison.spark import network_query as network_module
 from jettison.spark.calibrate import calibrate
 from jettison.spark.network_query import Network
 from network_operators import equal_values, window_totals
+from told_stream import await_plan, until
 
 pytestmark = pytest.mark.spark
 
@@ -91,15 +90,6 @@ def run(network: Network, tmp_path: Path, source: Any, batches: list[list[dict[s
     assert network.shedder is not None
     assert network.shedder.await_books()
     return query
-
-
-def settled(condition: Callable[[], bool], *, within_s: float) -> bool:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def windowed(rows: DataFrame) -> DataFrame:
@@ -325,8 +315,8 @@ def test_walking_the_road_map_changes_only_the_plan(source, tmp_path: Path, monk
     query.processAllAvailable()
     Told.share = 0.85
     # The next look at the query, here when it reports that it is idle, makes the plan.
-    assert settled(lambda: min(shedder.status().keep_fraction.values()) < 1.0, within_s=120.0)
-    time.sleep(2.0)  # a plan counts from a moment after it was published
+    until(lambda: min(shedder.status().keep_fraction.values()) < 1.0)
+    await_plan(shedder._run.pilot)
     source.land(rows(1000, 3000))
     query.processAllAvailable()
     query.stop()

@@ -14,7 +14,7 @@ from jettison.lab.bench.replay import interrupted_runs
 from jettison.lab.bench.scripted import land
 from jettison.lab.bench.scripted_queries import START
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
 @pytest.mark.parametrize("policy", START)

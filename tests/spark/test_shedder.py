@@ -25,6 +25,7 @@ from jettison.lab.bench.streams import KeepShare
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime import plan_file
 from jettison.runtime.schedule import Schedule
+from told_stream import await_plan
 
 
 def start(shedder: jt.Shedder, rows: DataFrame, out: Path, *, id: str = "id", **guard: Any) -> Any:
@@ -95,7 +96,7 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
         policy.keep_fraction = fraction
         # The next look at the query, here when it reports that it is idle, makes the plan.
         assert settled(lambda wanted=fraction: shedder.status().keep_fraction == {"rows": wanted})
-        time.sleep(0.3)  # a plan counts from a moment after it was published
+        await_plan(shedder._run.pilot)
         source.land(numbered(batch * 1000, batch * 1000 + 1000))
         query.processAllAvailable()
     assert settled(lambda: shedder.ledger.totals().batches >= 3)
@@ -171,7 +172,7 @@ def test_a_plan_too_large_keeps_everything(source, numbered, tmp_path: Path) -> 
         source.land(numbered(batch * 500, batch * 500 + 500))
         query.processAllAvailable()
         assert settled(lambda batch=batch: shedder.ledger.totals().batches > batch)
-        time.sleep(2.0)  # a plan counts from a moment after it was published
+        await_plan(shedder._run.pilot)
     query.stop()
     kept = [record["points"]["rows"]["kept"] for record in shedder.ledger.records("batch")]
     assert 0 < kept[0] < 150

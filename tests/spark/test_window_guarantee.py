@@ -1,4 +1,7 @@
-"""Random windows on real streams: whatever is delivered is what the query without shedding gives."""
+"""Random windows on real streams: whatever is delivered is what the query without shedding gives.
+
+Some seeds; `jettison reproduce window --only subset` runs hundreds.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pyspark.sql import SparkSession
 from jettison.lab.reproduce.window.cases import Case, Outcome, make_case
 from jettison.lab.reproduce.window.subset import run_cases
 
-SEEDS = range(15)
+SEEDS = range(6)
 
 
 @pytest.fixture(scope="module")
@@ -33,5 +36,5 @@ def test_every_delivered_answer_is_the_one_without_shedding(
 def test_the_cases_do_drop(outcomes: dict[int, tuple[Case, Outcome]]) -> None:
     held_back = [len(outcome.plain) - len(outcome.shed) for _, outcome in outcomes.values()]
     dropped_rows = [outcome.rows_seen - outcome.rows_kept for _, outcome in outcomes.values()]
-    assert sum(n > 0 for n in held_back) >= 10
-    assert sum(n > 0 for n in dropped_rows) >= 5
+    assert sum(n > 0 for n in held_back) >= 4
+    assert sum(n > 0 for n in dropped_rows) >= 2
