@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,6 @@ from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import RegionMechanism
 from sifter_cases import drop_of, random_queries, random_rows, setting_of
-from told_stream import until
 
 pytestmark = pytest.mark.spark
 
@@ -271,7 +271,9 @@ def test_a_running_query_teaches_its_sifter_the_stream_and_the_pass_rate(spark, 
         file.rename(tmp_path / "in" / file.name)
         query.processAllAvailable()
         # Batches this small outrun their reports on a busy machine, and so what they teach.
-        until(lambda number=number: shedder.status().batches >= number)
+        until = time.monotonic() + 10.0
+        while shedder.status().batches < number and time.monotonic() < until:
+            time.sleep(0.02)
     query.stop()
     assert shedder.await_books()
     assert shedder.status().faults == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, Stats
 from jettison.policies.window import horizon
 from jettison.policies.window.window_marks import WindowMarks
-from told_stream import await_plan, until
 from window_streams import START, Ahead, Answers, KeepHalf, Seconds, counts, dropped_windows, fold_of, folded, run
 
 TWENTIES = [range(start, start + 20) for start in range(0, 240, 20)]
@@ -61,8 +61,10 @@ def test_a_window_that_rows_had_reached_before_its_mark_is_held_back(seconds: Se
     query = shedder.start(answers.writeStream.outputMode("append").foreachBatch(sink))
     seconds.land(range(0, 25))  # half of the window that starts at 20, which will be dropped
     query.processAllAvailable()
-    until(lambda: any(record["cause"] == "fixed" for record in shedder.ledger.records("plan")))
-    await_plan(shedder._run.pilot)
+    deadline = time.monotonic() + 20
+    while not any(record["cause"] == "fixed" for record in shedder.ledger.records("plan")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     seconds.land(range(25, 50), range(50, 75), range(75, 100))
     query.processAllAvailable()
     query.stop()
