@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jettison.answers import estimate
@@ -144,6 +144,7 @@ def test_bounds_collapse_when_nothing_was_dropped(values):
         assert found.value == pytest.approx(truths[name], rel=1e-12, abs=1e-9)
 
 
+@example([(1.0, 1.00390625)])
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(1.0, 50.0)), min_size=1, max_size=40))
 def test_mirrored_values_have_mirrored_bounds(rows):

@@ -262,10 +262,11 @@ def _variance(ops: Ops, weights: Weights, moments: Moments, z: float) -> Core:
 
 
 def _around(ops: Ops, core: Core) -> Estimate:
-    """Bounds at a distance from the value."""
-    # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative.
-    lower = core.value - core.low * (core.t - ops.smaller(core.near, core.far))
-    upper = core.value + core.high * (core.t + ops.larger(core.near, core.far))
+    """Bounds at a distance from the value, on either side of it."""
+    # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative. Of
+    # very few rows it can exceed t, which would draw a bound past the value.
+    lower = core.value - core.low * ops.larger(core.t - ops.smaller(core.near, core.far), 0.0)
+    upper = core.value + core.high * ops.larger(core.t + ops.larger(core.near, core.far), 0.0)
     return collapse(ops, core, lower, upper, FEW_ROWS)
 
 
