@@ -21,7 +21,7 @@ from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.source.space import Attribute
-from network.networks import figure_4, figure_6, random_network
+from networks import figure_4, figure_6, random_network
 from told_groups import told
 
 

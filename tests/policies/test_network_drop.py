@@ -7,7 +7,7 @@ from jettison.policies.base import Lesson
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.evaluate import evaluate
 from jettison.policies.network.network_drop import NetworkDrop
-from network.networks import figure_4, figure_6
+from networks import figure_4, figure_6
 
 NOTHING = Stats(0, 0.0, 1.0)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jettison.policies.network.picture import describe, draw
-from network.networks import figure_4, figure_6, random_network
+from networks import figure_4, figure_6, random_network
 
 
 def parts(block: str) -> tuple[str, str, list[str]]:

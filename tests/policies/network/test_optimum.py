@@ -11,7 +11,7 @@ from jettison.policies.network import Box, Input, LossTolerance, Output, QoS, Qu
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.evaluate import evaluate, keep_shares
 from jettison.policies.network.optimum import Program, frontier
-from network.networks import figure_4, figure_6, random_network
+from networks import figure_4, figure_6, random_network
 
 
 @pytest.mark.parametrize("semantic", [False, True])

@@ -16,7 +16,7 @@ from jettison.core.stats import Budget, PointStats, Stats
 from jettison.lab.sim.harm import dropped
 from jettison.lab.sim.plant import Plant, PlantSettings
 
-FOLDER = Path(__file__).parent / "data" / "cold_starts"
+FOLDER = Path(__file__).parents[1] / "data" / "cold_starts"
 TICK_S, LEAD_S, REPORT_S = 0.25, 0.1, 0.05
 
 

@@ -12,7 +12,7 @@ from jettison.lab.reproduce.claims import Claim, claims_of, judge, save
 from jettison.lab.reproduce.command import run_reproduce
 from jettison.lab.reproduce.report import Report, Section
 
-PAPERS = Path(__file__).parents[2] / "docs" / "papers"
+PAPERS = Path(__file__).parents[3] / "docs" / "papers"
 
 
 def claim(ours: float, **bar: float) -> Claim:

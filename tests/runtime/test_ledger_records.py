@@ -13,7 +13,7 @@ from jettison.core.ledger_record import LedgerRecord, kind_of, known_kinds
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.records import lines
 
-DOCS = Path(__file__).parents[1] / "docs" / "ledger.md"
+DOCS = Path(__file__).parents[2] / "docs" / "ledger.md"
 KINDS = ["batch", "concept", "fault", "function", "plan", "start", "stop"]
 
 

@@ -13,7 +13,7 @@ from jettison.core.stats import Budget, Stats
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionDrop, admitted, input_loads
 from jettison.lab.sim.network.roadmap import load_at
 from jettison.policies.network.candidates import drop_model
-from network.networks import figure_6, random_network
+from networks import figure_6, random_network
 
 
 @pytest.mark.parametrize("name", ADMISSIONS)

@@ -4,7 +4,7 @@ import pytest
 
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.candidates import drop_model
-from network.networks import figure_4, random_network
+from networks import figure_4, random_network
 
 
 def test_the_papers_coefficients_give_its_load() -> None:

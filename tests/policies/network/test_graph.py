@@ -6,7 +6,7 @@ from jettison.errors import InvalidSetting
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.evaluate import evaluate
-from network.networks import figure_6
+from networks import figure_6
 
 
 def build(*boxes: Box, inputs: tuple[str, ...] = ("i",), outputs: tuple[str, ...] = ("b",)) -> QueryGraph:
