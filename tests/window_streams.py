@@ -61,7 +61,7 @@ class Ahead(WindowDrop):
             return DropPlan(0, previous.points, "as before")
         fan = self.fan
         start = START * 1_000_000
-        marks = horizon.begin(fan, self.decider(fan), start)
+        marks = horizon.begin(fan, start)
         first = fan.first_unit_after(start - 1)
         marks = horizon.extend(fan, marks, self.decider(fan), begun=first + 2, until=first + 12, drop_share=0.6)
         return DropPlan(0, {name: marks for name in stats.points}, "fixed")

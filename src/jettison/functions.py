@@ -5,8 +5,6 @@ from jettison.policies.window.interpolate import interpolate
 from jettison.spark.aggregates import avg, count, evidence, percentile, stddev, sum, variance
 from jettison.spark.join_totals import join_side, join_totals, pair_weight
 
-mean = avg
-
 __all__ = [
     "Borrower",
     "avg",
@@ -15,7 +13,6 @@ __all__ = [
     "interpolate",
     "join_side",
     "join_totals",
-    "mean",
     "pair_weight",
     "percentile",
     "stddev",

@@ -28,8 +28,9 @@ def main(folder: Path) -> None:
     query.processAllAvailable()
     while not shedder.status().batches:
         time.sleep(0.05)
-    batch = next(shedder.ledger.records("batch"))
     query.stop()
+    shedder.await_books()
+    batch = next(shedder.ledger.records("batch"))
     hidden = folder / ".result"
     hidden.write_text(json.dumps({"batch": batch, "refused": refused}))
     hidden.rename(folder / "result.json")

@@ -154,7 +154,7 @@ class ShutsLong(Ahead):
             return DropPlan(0, previous.points, "as before")
         fan, decider = self.fan, self.decider(self.fan)
         first = fan.first_unit_after(START * 1_000_000 - 1)
-        marks = horizon.begin(fan, decider, START * 1_000_000)
+        marks = horizon.begin(fan, START * 1_000_000)
         marks = horizon.extend(fan, marks, decider, begun=first + 2, until=first + 3, drop_share=1.0)
         marks = replace(marks, shut=("long",))
         marks = horizon.extend(fan, marks, decider, begun=first + 3, until=first + 6, drop_share=0.0)

@@ -24,7 +24,7 @@ class Borrower:
     """Gives every group of a window an estimate: its own mean, drawn towards its earlier windows or its neighbours.
 
     An estimate says by `borrowed` whether less than nine tenths of it are the group's own rows, and by `from_history`
-    whence the rest came. It is biased towards where it borrows from, and has on average the smaller error; the query's own
+    where the rest came from. It is biased towards where it borrows from, and has on average the smaller error; the query's own
     answer stays as it was, unbiased. A group that is known whole keeps its value exactly.
 
     Only windows that were over when this one began are borrowed from: windows that overlap share rows, and would
@@ -124,15 +124,13 @@ class Borrower:
 
     def _check(self, answers: pa.Table) -> None:
         wanted = [self._window, self._group, self._evidence, *filter(None, [self._neighbourhood])]
-        _require(wanted, answers.column_names, "columns of the answers")
+        _require(wanted, answers.column_names, "columns of the answers", "name them as the query does")
         kind = answers.schema.field(self._evidence).type
         names = [kind.field(i).name for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-        _require(
-            EVIDENCE, names, f"fields of {self._evidence!r}", hint='aggregate jf.evidence("column") beside the answer'
-        )
+        _require(EVIDENCE, names, f"fields of {self._evidence!r}", 'aggregate jf.evidence("column") next to the answer')
 
 
-def _require(wanted: Iterable[str], there: Iterable[str], what: str, hint: str = "") -> None:
+def _require(wanted: Iterable[str], there: Iterable[str], what: str, hint: str) -> None:
     if missing := [name for name in wanted if name not in set(there)]:
         refuse(f"{what} must include {', '.join(missing)}", repr(sorted(there)), hint=hint)
 

@@ -264,7 +264,7 @@ class Controller:
     def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> NextBatch:
         assert self._last is not None
         interval_s = self.settings.trigger_interval_s
-        start_s = self._starts_at(now_s)
+        start_s = self._starts_at()
         served_s = self._arrivals.served_until_s
         if interval_s == 0 and self._free_s >= start_s:
             served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
@@ -301,7 +301,7 @@ class Controller:
         running = Running(ahead.rows, ahead.kept(budget.share, budget.late_share), elapsed_s)
         return NextBatch(following, rate, in_doubt, known, lasts_s, expected, waiting, lag_s, running)
 
-    def _starts_at(self, now_s: float) -> float:
+    def _starts_at(self) -> float:
         """When the batch after the last one reported has started, or will."""
         assert self._last is not None
         started_s, committed_s = self._last
@@ -327,7 +327,7 @@ class Controller:
         if costs.predict(rows, rows) / slowness > max(_LONGEST * self.settings.latency_bound_s, _LONGEST_S):
             return False
         load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
-        elapsed_s = now_s - self._starts_at(now_s) - costs.fixed_s
+        elapsed_s = now_s - self._starts_at() - costs.fixed_s
         waited_s = committed_s - self._arrivals.served_until_s
         running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
         if self._in_force(committed_s).share >= 1.0 and running > _CATCH_UP_RUNNING:
@@ -345,7 +345,7 @@ class Controller:
         """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""
         assert self._last is not None
         started_s, committed_s = self._last
-        elapsed_s, first_s = now_s - self._starts_at(now_s), committed_s - started_s
+        elapsed_s, first_s = now_s - self._starts_at(), committed_s - started_s
         if elapsed_s <= _WAITED_FOR * first_s * self._slowness(committed_s, max(now_s, committed_s)):
             if not self._shedding:
                 cause = "start: the batches so far do not tell yet how fast rows arrive and what they cost"

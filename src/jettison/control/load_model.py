@@ -30,10 +30,8 @@ _FIRST_NOISE = 1.5  # of the first batch of a process: compiling takes most of i
 _SURPRISE = 2.3  # standard deviations from which a batch is believed in full only when the next one confirms it
 _UNDO = 3  # batches after a rise of all costs, within which a single one may undo it
 _OVERHEAD_GAIN = 0.3
-_LEAN_GAIN, _LEANS = (
-    0.3,
-    0.5,
-)  # surprises of one sign, one after the other: their mean, and from where it is no accident
+# Surprises of one sign, one after the other: how fast their mean is learned, and from where it is no accident.
+_LEAN_GAIN, _LEANS = 0.3, 0.5
 _DOUBT = 0.2  # share of the weight of all shapes that are cheaper than the one that doubt picks
 
 
@@ -89,7 +87,7 @@ class LoadModel:
     The work itself has a fixed part too. A bank of shapes says in which ratio it stands to the cost of seeing and of
     keeping a row; each shape follows its own level, the one factor by which its prediction is to be multiplied. Under the
     right shape the level is steady; under a wrong one it jumps whenever batches differ in size or in the share kept. So
-    shapes are weighed by how well their level foretold each batch, with tails as heavy as those of Student's t, and costs
+    shapes are weighed by how well their level predicted each batch, with tails as heavy as those of Student's t, and costs
     are the mean over shapes. Every shape stays in the bank and old evidence fades: no wrong belief is final. What alike
     batches cannot tell apart, weak expectations decide: a quarter of a second of fixed work, and seeing as a tenth of the
     cost of a row. Where it is asked what is not unlikely (`..._in_doubt`), the first of them is weaker still.

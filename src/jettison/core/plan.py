@@ -1,4 +1,4 @@
-"""The drop plan: what to drop, as an immutable value that every backend obeys.
+"""The drop plan: what to drop, as an immutable value that every backend executes.
 
 A policy makes a `DropPlan` from statistics; a backend (Spark, or the simulator) executes it. The plan holds numbers
 and names only, so that it can travel as text into every micro-batch and be compared, stored and replayed.
@@ -71,7 +71,7 @@ class DropPlan:
         return self.points == other.points
 
     def released(self, version: int, cause: str) -> DropPlan:
-        """The plan that keeps everything, but for what cannot be taken back: windows that have lost rows stay dropped."""
+        """The plan that keeps everything, but for decisions that stand."""
         remaining = {name: setting.when_released for name, setting in self.points.items()}
         return DropPlan(version, {name: setting for name, setting in remaining.items() if setting is not None}, cause)
 

@@ -155,7 +155,7 @@ class Pilot:
             stats = self._expected(report)
             self._attempt(lambda: self._whole.batch(report, self._board.schedule))
             self._restate_doubts()
-            self._attempt(lambda: self._step(stats, report))
+            self._attempt(lambda: self._step(stats))
             latency_s = self._latency_s(stats)
             self.tally.last_latency_s = self.tally.last_latency_s if latency_s is None else latency_s
             self._last_stats = stats
@@ -195,7 +195,7 @@ class Pilot:
         """Wait until `close` has finished the books; false if that takes longer, or if a batch is not on record."""
         return self._closed.wait(timeout_s) and self._books.are_complete
 
-    def _step(self, stats: Stats, report: BatchReport) -> None:
+    def _step(self, stats: Stats) -> None:
         # A batch's duration belongs to the rows that were really processed.
         budget = self.controller.step(self._as_load(stats.everything_kept() if self._dry_run else stats))
         self._adopt(budget, stats, stats.committed_s)

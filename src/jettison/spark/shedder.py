@@ -60,7 +60,7 @@ class Shedder:
     headroom
         Part of the bound that is aimed at, in (0, 1]; the rest absorbs noise.
     least_share
-        Share of all rows that is processed at least, however high the load.
+        Share of the fresh rows that is processed at least, however high the load.
     late_share
         Share to process, while rows are dropped, of those that are older than the bound when their batch starts. They miss
         it whatever happens, but losing all of them would leave a hole in the answers.

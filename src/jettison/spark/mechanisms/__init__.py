@@ -37,7 +37,9 @@ _by_kind: dict[str, Callable[[Any], Mechanism]] = {
 
 
 def register(kind: str, mechanism: Callable[[Any], Mechanism]) -> None:
-    """Execute settings of a kind by what `mechanism` makes of a policy's spec."""
+    """Execute settings of a kind by what `mechanism` makes of a policy's spec; a kind has one mechanism."""
+    if _by_kind.get(kind, mechanism) is not mechanism:
+        refuse("a kind of setting that has no mechanism yet", repr(kind), hint="choose another name for the kind")
     _by_kind[kind] = mechanism
 
 

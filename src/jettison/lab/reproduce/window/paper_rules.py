@@ -1,7 +1,7 @@
 """The parameter rules of the paper, for Aurora's windows: integer time, answers stamped with the window's start.
 
 Kept for its worked examples and for comparison. On Spark these sizes are wrong, because nested windows are stamped
-with their end there: use `needs.py`.
+with their end there: use `window_needs.py`.
 """
 
 from __future__ import annotations
