@@ -24,8 +24,8 @@ class Borrower:
     """Gives every group of a window an estimate: its own mean, drawn towards its earlier windows or its neighbours.
 
     An estimate says by `borrowed` whether less than nine tenths of it are the group's own rows, and by `from_history`
-    where the rest came from. It is biased towards where it borrows from, and has on average the smaller error; the query's own
-    answer stays as it was, unbiased. A group that is known whole keeps its value exactly.
+    where the rest came from. It is biased towards where it borrows from, and has on average the smaller error; the query's
+    own answer stays as it was, unbiased. A group that is known whole keeps its value exactly.
 
     Only windows that were over when this one began are borrowed from: windows that overlap share rows, and would
     confirm each other's errors.
