@@ -92,7 +92,7 @@ class Policy(ABC):
         return PLAN_BYTES
 
     @property
-    def least_share(self) -> float:
+    def unavoidable_share(self) -> float:
         """Share of the unprotected rows, or of the load, that no plan goes below whatever the budget."""
         return 0.0
 

@@ -77,7 +77,7 @@ def check_meets_budget(policy: Policy) -> None:
         at_rest = all(one.same_settings(later[0][0]) for one, _ in later)
         expected = sum(_expected_share(policy, stats, *one) for one in later) / len(later)
         points = [(one.seen, one.protected_share) for one in stats.points.values()]
-        least = policy.least_share
+        least = policy.unavoidable_share
         rows = sum(seen * max(budget.share, with_protected(least, safe)) for seen, safe in points)
         allowed = rows / stats.seen if stats.seen else 1.0
         slack = (1e-9 if at_rest else _SLACK) + 1.0 / max(stats.seen, 1)  # rows are whole

@@ -168,7 +168,7 @@ class Sifter(Policy):
         return RegionSpec(self.queries.space, self.sample_every)
 
     @property
-    def least_share(self) -> float:
+    def unavoidable_share(self) -> float:
         """The sample, which is kept everywhere; and where rows outside the domain are kept, these beside the reserve."""
         sampled = 1.0 / self.sample_every if self.sample_every else 0.0
         beyond = 1.0 - float(self._on_plan[0].frequency.sum()) if self._outside == "keep" else 0.0

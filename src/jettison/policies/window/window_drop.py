@@ -92,7 +92,7 @@ class WindowDrop(Policy):
         return WindowSpec(self.time, self.fan)
 
     @property
-    def least_share(self) -> float:
+    def unavoidable_share(self) -> float:
         """What the largest gaps leave while no query is shut down."""
         return self._shares(self.fan, 0.0, 0)[1] if self.fan.max_gap >= 1 else 1.0
 
