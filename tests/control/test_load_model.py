@@ -139,3 +139,14 @@ def test_costs_stay_positive_and_finite_whatever_comes(batches: list[tuple[int, 
             assert all(c > 0 and math.isfinite(c) for c in (model.fixed_s, model.per_seen_row_s, model.per_kept_row_s))
     document = json.loads(json.dumps(plain(model), allow_nan=False))
     assert plain(restored(document, LoadModel)) == document
+
+
+def test_a_slow_batch_before_a_restart_is_not_confirmed_by_the_first_one_after_it() -> None:
+    model = LoadModel()
+    for seen in (20_000, 30_000, 25_000, 35_000) * 10:
+        model.observe(seen, seen, 0.3 + 9e-6 * seen)
+    model.observe(25_000, 25_000, 3 * (0.3 + 9e-6 * 25_000))
+    before_s = model.predict(300_000, 300_000)
+    model.expect_warm_up()
+    model.observe(33_000, 33_000, 5.4)
+    assert model.predict(300_000, 300_000) < 1.25 * before_s

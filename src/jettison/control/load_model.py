@@ -143,8 +143,9 @@ class LoadModel:
         return self.costs.per_kept_row_s
 
     def expect_warm_up(self) -> None:
-        """Count the next batch for little: the process has just started."""
+        """Count the next batch for little: the process has just started, and what compiling takes confirms nothing."""
         self.first = True
+        self.last_surprise = np.zeros(len(_ROWS))
 
     def observe(
         self, seen: int, kept: int, duration_s: float, work_s: float | None = None, falling: float = 0.0
