@@ -1,9 +1,10 @@
 """The file that carries plans into a running query: fixed size, checked, and valid for a limited time.
 
 Layout: checksum, end of validity, the schedule as JSON, padding; blanks between them. The engine caches the file's
-length when the query is built, so every version has the same size. A checksum tells a damaged file from a whole one,
-and the lease makes the newest plan expire when the controller that should renew it has died. What every reader needs
-stands before the JSON at a fixed place, so that the JSON is parsed only if the file is whole.
+length when the query is built, so every version has the same size. A checksum of all that follows it, padding included,
+tells a damaged file from a whole one without a search for its end, and the lease makes the newest plan expire when the
+controller that should renew it has died. What every reader needs stands before the JSON at a fixed place, counted in
+bytes, so that the JSON is parsed only if the file is whole.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -
         for entry in schedule.entries
     ]
     body = documents.encode(_Document(schedule.doubts.until_us, schedule.doubts.text(), plans))
-    checked = f"{min(valid_until_us, _LATEST_US):016d} {body}".encode("ascii")
+    checked = f"{min(valid_until_us, _LATEST_US):016d} {body}".encode("ascii").ljust(size - CHECKED_START)
     content = f"{zlib.crc32(checked):010d} ".encode() + checked
     if len(content) > size:
         refuse(
@@ -53,7 +54,7 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -
             hint="a policy asks for more by `plan_bytes`, and keeps to what `Stats.plan_bytes` says",
             error=PlanTooLarge,
         )
-    return content.ljust(size)
+    return content
 
 
 def decode(content: bytes) -> Schedule:
@@ -61,12 +62,11 @@ def decode(content: bytes) -> Schedule:
 
     The marks of aggregates are not restored: they are others in every run.
     """
-    text = content.rstrip()
-    checksum, checked = text[CHECKSUM], text[CHECKED_START:]
+    checksum, checked = content[CHECKSUM], content[CHECKED_START:]
     if not (checksum.isdigit() and checked.isascii() and int(checksum) == zlib.crc32(checked)):
         _refuse(content, "its checksum does not fit")
     try:
-        document = documents.decode(text[BODY_START:], _Document)
+        document = documents.decode(content[BODY_START:], _Document)
         entries = tuple(_entry(plan) for plan in document.plans)
         doubts = Doubts(document.doubtful_until_us, int(document.doubts.partition(";")[0]))
     except ValueError as error:

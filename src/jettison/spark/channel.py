@@ -31,6 +31,7 @@ from jettison.spark.mechanisms import Mechanism
 log = logging.getLogger("jettison")
 
 PLAN_FILE = "plan"
+_TO_THE_END = 2**31 - 1
 
 
 class Channel:
@@ -165,8 +166,8 @@ class Channel:
         plans = (
             f"plans array<struct<from_us: bigint, version: bigint, points: struct<{points}>>>, " if mechanisms else ""
         )
-        body = F.from_json(_after(plan_file.BODY_START), f"{plans}doubts string")
-        lease = _part(plan_file.VALID_UNTIL_US).try_cast("bigint").alias("valid_until_us")
+        body = F.from_json(_from(plan_file.BODY_START).cast("string"), f"{plans}doubts string")
+        lease = _number(plan_file.VALID_UNTIL_US).alias("valid_until_us")
         return self._text(spark).where(_whole()).select(body.alias("body"), lease).select("body.*", "valid_until_us")
 
     def _text(self, spark: SparkSession) -> DataFrame:
@@ -189,8 +190,7 @@ def _last(entries: Column) -> Column:
 
 def _whole() -> Column:
     """Whether the plan file is undamaged."""
-    checksum = _part(plan_file.CHECKSUM).try_cast("bigint")
-    return F.crc32(_after(plan_file.CHECKED_START).cast("binary")) == checksum
+    return F.crc32(_from(plan_file.CHECKED_START)) == _number(plan_file.CHECKSUM)
 
 
 def _now_us() -> Column:
@@ -203,13 +203,13 @@ def _now_us() -> Column:
     return F.get(F.zip_with(one, one, lambda _, __: F.unix_micros(F.current_timestamp())), F.lit(0))
 
 
-def _part(place: slice) -> Column:
-    return F.substring(F.col("value"), F.lit(place.start + 1), F.lit(place.stop - place.start))
+def _from(start: int, length: int = _TO_THE_END) -> Column:
+    """Bytes of the file: in a text, Spark would walk from the beginning to find the character at a place."""
+    return F.substring(F.col("value").cast("binary"), F.lit(start + 1), F.lit(length))
 
 
-def _after(start: int) -> Column:
-    text = F.rtrim(F.col("value"))
-    return F.substring(text, F.lit(start + 1), F.length(text))
+def _number(place: slice) -> Column:
+    return _from(place.start, place.stop - place.start).cast("string").try_cast("bigint")
 
 
 def version_read(observed: Mapping[str, Any], metric: str) -> int | None:
