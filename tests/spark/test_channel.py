@@ -39,7 +39,7 @@ def channel(tmp_path: Path) -> Channel:
 
 def forge(channel: Channel, body: str) -> None:
     """A file with a checksum and a lease that fit, whatever it says."""
-    checked = f"{now_us() + 60_000_000:016d} {body}".encode().ljust(4 * 4096 - plan_file.CHECKED_START)
+    checked = f"{now_us() + 60_000_000:016d} 00016 {body}".encode().ljust(4 * 4096 - plan_file.CHECKED_START)
     channel._folder.replace("plan", f"{zlib.crc32(checked):010d} ".encode() + checked)
 
 

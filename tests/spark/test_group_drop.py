@@ -129,7 +129,7 @@ class Forged:
         # Python writes NaN and Infinity into JSON, and Spark reads them.
         body = json.dumps({"doubtful_until_us": 0, "plans": [plan]})
         # Always as long, because Spark remembers the length: one guard can be given many plans.
-        checked = f"{10**16 - 1:016d} {body}".encode().ljust(4096)
+        checked = f"{10**16 - 1:016d} 00016 {body}".encode().ljust(4096)
         file.write_bytes(f"{zlib.crc32(checked):010d} ".encode() + checked)
 
 

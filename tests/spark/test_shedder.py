@@ -113,7 +113,7 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
 def forged(plans: list[Any], size: int) -> bytes:
     """A plan file whose checksum and lease fit, whatever it holds."""
     body = json.dumps({"doubtful_until_us": 0, "doubts": "0;", "plans": plans})
-    checked = f"{10**16 - 1} {body}".encode().ljust(size - plan_file.CHECKED_START)
+    checked = f"{10**16 - 1} 00016 {body}".encode().ljust(size - plan_file.CHECKED_START)
     return f"{zlib.crc32(checked):010d} ".encode() + checked
 
 

@@ -31,6 +31,7 @@ from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
+from jettison.runtime.plan_file import look_every
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
 from jettison.runtime.tally import Tally
 from jettison.runtime.touched import Wholeness
@@ -155,6 +156,7 @@ class Pilot:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(self._board.renew)
             stats = self._expected(report)
+            self._publisher.look_every = look_every(stats.kept)
             self._attempt(lambda: self._whole.batch(report, self._board.schedule))
             self._restate_doubts()
             self._attempt(lambda: self._step(stats))

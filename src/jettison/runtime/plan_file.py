@@ -1,6 +1,7 @@
 """The file that carries plans into a running query: fixed size, checked, and valid for a limited time.
 
-Layout: checksum, end of validity, the schedule as JSON, padding; blanks between them. The engine caches the file's
+Layout: checksum, end of validity, one row in how many has its arrival looked at, the schedule as JSON, padding; blanks
+between them. The engine caches the file's
 length when the query is built, so every version has the same size. A checksum of all that follows it, padding included,
 tells a damaged file from a whole one without a search for its end, and the lease makes the newest plan expire when the
 controller that should renew it has died. What every reader needs stands before the JSON at a fixed place, counted in
@@ -22,17 +23,22 @@ from jettison.runtime.schedule import Doubts, Entry, Schedule
 
 CHECKSUM = slice(0, 10)
 VALID_UNTIL_US = slice(11, 27)
-BODY_START = 28
+LOOK_EVERY = slice(28, 33)
+BODY_START = 34
 CHECKED_START = VALID_UNTIL_US.start
 PLANS_ON_FILE = 4
 """Plans of that size for which a file has room: the one that a running batch has, and those for the next."""
+MOST_OFTEN = 16
+"""One row in so many has its arrival looked at in a small batch."""
+_MOST_RARELY, _ENOUGH_ROWS = 4096, 1024
 _LATEST_US = 10**16 - 1  # in the year 2286: the place has 16 digits
 
 
-def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -> bytes:
+def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES, look_every: int = MOST_OFTEN) -> bytes:
     """Lay out a schedule in exactly `size` bytes.
 
-    Only the newest plan is written with its cause: the query reads none of them.
+    One row in `look_every`, a power of two, has its arrival looked at: no decision depends on it. Only the newest plan
+    is written with its cause: the query reads none of them.
 
     >>> content = encode(Schedule.of(DropPlan(7)), valid_until_us=1_700_000_000_000_000, size=256)
     >>> len(content), decode(content).newest.version
@@ -44,7 +50,8 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -
         for entry in schedule.entries
     ]
     body = documents.encode(_Document(schedule.doubts.until_us, schedule.doubts.text(), plans))
-    checked = f"{min(valid_until_us, _LATEST_US):016d} {body}".encode("ascii").ljust(size - CHECKED_START)
+    head = f"{min(valid_until_us, _LATEST_US):016d} {look_every:05d} "
+    checked = (head + body).encode("ascii").ljust(size - CHECKED_START)
     content = f"{zlib.crc32(checked):010d} ".encode() + checked
     if len(content) > size:
         refuse(
@@ -55,6 +62,15 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -
             error=PlanTooLarge,
         )
     return content
+
+
+def look_every(rows: int) -> int:
+    """One row in how many is to be looked at in batches of so many: a thousand rows tell when rows arrive, as a million do.
+
+    >>> look_every(0), look_every(100_000), look_every(10**9)
+    (16, 64, 4096)
+    """
+    return min(max(1 << max(rows // _ENOUGH_ROWS, 1).bit_length() - 1, MOST_OFTEN), _MOST_RARELY)
 
 
 def decode(content: bytes) -> Schedule:

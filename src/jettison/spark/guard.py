@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.runtime.plan_file import MOST_OFTEN
 from jettison.spark import validate
 from jettison.spark.drop_point import (
     ARRIVALS_US,
     KEPT,
+    LOOK_EVERY,
     NOW_US,
     PLAN,
     RECENT,
@@ -36,7 +38,6 @@ _ARRIVED = "jt_arrived"
 _SAMPLE = "jt_sample"
 RECENT_US = 1_000_000
 """Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
-_LOOKED_AT = 16  # one row in this many has its arrival looked at
 _OLD, _NEW, _RANKS = 0.01, 0.99, 500  # single wild timestamps lie outside these quantiles; found to 1 in 500
 
 
@@ -197,7 +198,8 @@ def _arrivals(seen: DataFrame, point: DropPoint, fields: Column, rows: Column) -
         return {}
     arrived = arrived_us(F.col(point.arrival))
     # The lowest bits of the hash, where decisions compare the highest.
-    looked_at = identity_hash(seen, point).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
+    every = F.coalesce(fields[LOOK_EVERY], F.lit(MOST_OFTEN).cast("bigint"))
+    looked_at = identity_hash(seen, point).bitwiseAND(every - 1) == 0
     return {
         _RECENT: F.when(arrived >= fields[NOW_US] - RECENT_US, rows),
         _ARRIVED: F.when(looked_at, arrived),

@@ -106,8 +106,12 @@ def sees_all_input(written: Sequence[Node], marks: Sequence[str]) -> bool:
 
     `marks` are the texts of the filters that count rows seen. Spark moves nothing past them.
     """
-    streams = [node for node in written if node.text.startswith("~") and not node.children]
     guards = [node for node in written if any(mark in node.text for mark in marks)]
-    if len(streams) != 1 or len(guards) != 1:
+    if len(guards) != 1:
         return False
-    return all(_SAME_ROWS.match(node.text) for node in guards[0].below - {guards[0], streams[0]})
+    below = guards[0].below - {guards[0]}
+    sources = [node for node in below if not node.children]
+    # Spark marks operators on streams, but not all of their sources. What only static ones read is none.
+    others = [node for node in written if not node.children and node not in below]
+    static = all(not node.text.startswith("~") for other in others for node in (other, *other.parents))
+    return len(sources) == 1 and static and all(_SAME_ROWS.match(node.text) for node in below - set(sources))
