@@ -31,9 +31,8 @@ from jettison.spark.unstarted import is_foreign, is_launching
 _RUNS_ONCE = re.compile(
     r"(org\.apache\.spark\.[\w.]+[.$])?(NoopTable|ConsoleTable|ForeachWriterTable|KafkaTable|MemorySink|FileSink)\b"
 )
+# Between two questions. Less where batches are shorter: one that was missed makes Spark tell of all that it remembers.
 _LOOK_AGAIN_S, _SOONEST_S = 0.1, 0.02
-"""Between two questions; less where batches are shorter, because one that was missed makes Spark tell of all that it
-remembers."""
 _LOOK_AROUND_S = 0.25  # between two looks at what changes rarely: the query's end, and other queries
 IDLE_AFTER_S = 10.0
 """How long a source must have had nothing before that counts, where the session does not say otherwise."""
@@ -90,7 +89,7 @@ class ProgressListener:
                 if _is_batch(progress):
                     self._tell(progress)
             self._heard_s = time.monotonic()
-            self._wait_s = min(max(last.batchDuration / 4e3, _SOONEST_S), _LOOK_AGAIN_S)
+            self._wait_s = min(max(last.batchDuration / 2e3, _SOONEST_S), _LOOK_AGAIN_S)
 
     def look_around(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
         """Tell the pilot if the source has nothing, and of other queries under its plans."""
@@ -115,7 +114,7 @@ class ProgressListener:
 
     def _ask(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
         look_around_s = 0.0
-        while not self._stopped.wait(self._wait_s):
+        while not self._stopped.wait(self._pause_s()):
             try:
                 around = time.monotonic() >= look_around_s
                 runs = not around or query.isActive  # asked first: what is told after its end is all there is
@@ -133,6 +132,10 @@ class ProgressListener:
                 self._pilot.fault(
                     "report", f"the query was not asked for its batches ({type(error).__name__}: {error})"
                 )
+
+    def _pause_s(self) -> float:
+        """Until the next question: the longer nothing was heard, the longer."""
+        return min(max(self._wait_s, (time.monotonic() - self._heard_s) / 20), _LOOK_AROUND_S)
 
     def _tell(self, progress: StreamingQueryProgress) -> None:
         batch, expected = progress.batchId, self._last_batch + 1
