@@ -71,7 +71,7 @@ class FakePublisher:
     """
 
     def __init__(self, lease_s=3600.0):
-        self.lease_s, self.plan_bytes = lease_s, PLAN_BYTES
+        self.lease_s, self.plan_bytes, self.look_every = lease_s, PLAN_BYTES, 16
         self.plans, self.schedules = [], []
         self.valid_until_us: int | None = None
         self.error: Exception | None = None

@@ -50,7 +50,7 @@ def test_the_usual_size_is_the_default():
 
 
 def test_checksum_and_lease_lie_where_the_query_reads_them():
-    content = encode(PLAN, valid_until_us=1_700_000_000_123_456, size=512).rstrip(b" ")
+    content = encode(PLAN, valid_until_us=1_700_000_000_123_456, size=512)
     assert int(content[plan_file.CHECKSUM]) == zlib.crc32(content[plan_file.CHECKED_START :])
     assert int(content[plan_file.VALID_UNTIL_US]) == 1_700_000_000_123_456
     assert json.loads(content[plan_file.BODY_START :])["plans"][0]["points"].keys() == {"rides"}
@@ -73,9 +73,9 @@ def test_any_single_byte_replaced_by_any_other_is_noticed_or_harmless():
                 assert harmless(damaged), (position, new)
 
 
-def test_a_changed_byte_of_checksum_or_body_is_always_noticed():
+def test_a_changed_byte_of_checksum_body_or_padding_is_always_noticed():
     content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
-    for position in set(range(len(content.rstrip()))) - {plan_file.CHECKSUM.stop}:
+    for position in set(range(len(content))) - {plan_file.CHECKSUM.stop}:
         for bit in range(8):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
@@ -90,11 +90,18 @@ def test_any_single_byte_removed_or_doubled_is_noticed_or_harmless():
         assert harmless(content[: position + 1] + content[position:]), f"byte {position} doubled"
 
 
-def test_a_file_cut_anywhere_in_its_text_is_noticed():
+def test_a_file_cut_anywhere_is_noticed():
     content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
-    for length in range(len(content.rstrip())):
+    for length in range(len(content)):
         with pytest.raises(DamagedPlan):
             decode(content[:length])
+
+
+def test_a_file_whose_checksum_does_not_cover_the_padding_is_refused():
+    content = encode(PLAN, valid_until_us=1_700_000_000_000_000, size=320)
+    checked = content[plan_file.CHECKED_START :].rstrip()
+    with pytest.raises(DamagedPlan, match="checksum"):
+        decode((f"{zlib.crc32(checked):010d} ".encode() + checked).ljust(320))
 
 
 @given(st.binary(max_size=64))

@@ -17,6 +17,7 @@ import jettison as jt
 from jettison.errors import Unsupported
 from jettison.lab.bench.streams import KeepShare
 from jettison.spark import validate
+from jettison.spark.executions import Executions
 
 
 @pytest.fixture
@@ -50,6 +51,44 @@ def run(source, numbered, checkpoint: Path, batches: range, **settings: Any) -> 
             query.processAllAvailable()
         assert shedder.close()
     return [record["points"]["rows"] for record in shedder.ledger.records("batch") if record["batch_id"] in batches]
+
+
+def test_while_nothing_is_dropped_nobody_asks_the_interface_and_counts_are_exact(
+    source, numbered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    fetched = Executions._fetched
+    monkeypatch.setattr(Executions, "_fetched", lambda self, path: asked.append(path) or fetched(self, path))
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(1.0))
+    with shedder:
+        rows = shedder.guard(source.stream().withWatermark("at", "1 minute"), row_id="id")
+        before = len(asked)  # whether it answers was asked at the guard
+        query = shedder.start(
+            rows.where("value < 50").groupBy("key").count().writeStream.format("noop").outputMode("update")
+        )
+        for batch in range(4):
+            source.land(numbered(1000 * batch, 1000 * batch + 1000 + batch))
+            query.processAllAvailable()
+        assert shedder.close()
+    points = [
+        record["points"]["rows"] for record in shedder.ledger.records("batch") if record["points"]["rows"]["seen"]
+    ]
+    assert [(one["seen"], one["kept"], one["exact"]) for one in points] == [
+        (1000 + n, 1000 + n, True) for n in range(4)
+    ]
+    assert len(asked) == before
+
+
+def test_below_a_filter_the_input_is_not_what_the_guard_sees(source, numbered, tmp_path: Path) -> None:
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(1.0))
+    with shedder:
+        rows = shedder.guard(source.stream().where("id % 4 = 0"), row_id="id")
+        query = shedder.start(rows.writeStream.format("noop"))
+        source.land(numbered(0, 1000))
+        query.processAllAvailable()
+        assert shedder.close()
+    (record,) = (record for record in shedder.ledger.records("batch") if record["batch_id"] == 0)
+    assert record["points"]["rows"] == {"seen": 250, "kept": 250, "dropped": 0, "exact": True}
 
 
 def test_an_interface_that_is_closed_is_found_out_before_the_query_starts(

@@ -39,9 +39,8 @@ def channel(tmp_path: Path) -> Channel:
 
 def forge(channel: Channel, body: str) -> None:
     """A file with a checksum and a lease that fit, whatever it says."""
-    checked = f"{now_us() + 60_000_000:016d} {body}".encode()
-    content = f"{zlib.crc32(checked):010d} ".encode() + checked
-    channel._folder.replace("plan", content.ljust(4 * 4096))
+    checked = f"{now_us() + 60_000_000:016d} 00016 {body}".encode().ljust(4 * 4096 - plan_file.CHECKED_START)
+    channel._folder.replace("plan", f"{zlib.crc32(checked):010d} ".encode() + checked)
 
 
 def shares(spark: SparkSession, channel: Channel) -> list[float]:

@@ -44,7 +44,7 @@ def outcome(
     cases = spark.createDataFrame([(i, json.dumps(one)) for i, one in enumerate(settings)], "case long, text string")
     setting = F.from_json("text", f"points struct<rows: {mechanism.schema}>")["points"]["rows"]
     now = F.unix_micros(F.current_timestamp())
-    fields = {"now_us": now, **mechanism.plan_fields(setting, now)}
+    fields = {"now_us": now, "look_every": F.lit(16).cast("bigint"), **mechanism.plan_fields(setting, now)}
     plans = cases.select("case", F.struct(*[column.alias(name) for name, column in fields.items()]).alias("plan"))
     ids = spark.range(ROWS).selectExpr("id as row", "(id % 20) / 20.0d as x", "(id % 7) / 7.0d as y")
     at = F.current_timestamp() - F.make_interval(secs=F.when(F.col("row") % 2 == 0, 3600).otherwise(0))

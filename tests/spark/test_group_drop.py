@@ -128,9 +128,9 @@ class Forged:
         plan = {"from_us": 0, "version": 1, "points": {"rows": point}, "cause": ""}
         # Python writes NaN and Infinity into JSON, and Spark reads them.
         body = json.dumps({"doubtful_until_us": 0, "plans": [plan]})
-        checked = f"{10**16 - 1:016d} {body}".encode()
         # Always as long, because Spark remembers the length: one guard can be given many plans.
-        file.write_bytes(f"{zlib.crc32(checked):010d} ".encode() + checked.ljust(4096))
+        checked = f"{10**16 - 1:016d} 00016 {body}".encode().ljust(4096)
+        file.write_bytes(f"{zlib.crc32(checked):010d} ".encode() + checked)
 
 
 SOUND = {

@@ -104,12 +104,14 @@ def test_an_id_that_cannot_be_null_costs_no_look_at_other_columns(spark: SparkSe
     assert "other" in str(identity_hash(rows, DropPoint("rows", ("id", "other"))))
 
 
-def test_arrivals_are_looked_at_whatever_the_ids_are(spark: SparkSession) -> None:
-    """One row in 16, of rows without a complete id as of all others: otherwise none or all of them."""
+@pytest.mark.parametrize("every", [16, 256, None])
+def test_arrivals_are_looked_at_whatever_the_ids_are(spark: SparkSession, every: int | None) -> None:
+    """One row in so many, of rows without a complete id as of all others: otherwise none or all of them."""
     rows = spark.range(16_000).selectExpr("id", "cast(null as string) key", "'a' tenant", "current_timestamp() at")
-    rows = rows.withColumn("jt_plan", F.struct(F.lit(0).alias("now_us")))
-    looked_at = _with_arrivals(rows, DropPoint("rows", IDS, arrival="at"), F.lit(1.0)).where("jt_arrived is not null")
-    assert within_sampling_error(looked_at.count(), 16_000, 1 / 16)
+    plan = F.struct(F.lit(0).alias("now_us"), F.lit(every).cast("bigint").alias("look_every"))
+    point = DropPoint("rows", IDS, arrival="at")
+    looked_at = _with_arrivals(rows, point, plan, F.lit(1.0)).where("jt_arrived is not null")
+    assert within_sampling_error(looked_at.count(), 16_000, 1 / (every or 16))
 
 
 def test_a_lower_fraction_keeps_a_subset(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:

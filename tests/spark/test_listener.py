@@ -1,4 +1,4 @@
-"""The listener's order of events; a stand-in takes the pilot's place."""
+"""What the listener tells, and in which order; stand-ins take the places of pilot and query."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ def progress(run: str, batch: int, observed: dict[str, Any] | None = None) -> An
 class Query:
     """A query that reports what it has done so far, and its manager."""
 
-    def __init__(self, *recent: Any) -> None:
+    def __init__(self, *recent: Any, run: str = "ours") -> None:
         self.recent = list(recent)
         self.asked = 0
-        self.listeners: list[ProgressListener] = []
+        self.runId, self.isActive, self.active = run, True, [self]
+        self.status = {"isDataAvailable": True, "message": "Processing new data"}
 
     @property
     def lastProgress(self) -> Any:
@@ -72,10 +73,14 @@ class Query:
     @property
     def recentProgress(self) -> list[Any]:
         self.asked += 1
-        return self.recent
+        return list(self.recent)
 
-    def addListener(self, listener: ProgressListener) -> None:
-        self.listeners.append(listener)
+    def exception(self) -> Any:
+        return "it broke"
+
+
+def listener_of(pilot: Any, on_end: Any = lambda error: None, **settings: Any) -> ProgressListener:
+    return ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end, **settings)
 
 
 def idle(batch: int) -> Any:
@@ -84,60 +89,96 @@ def idle(batch: int) -> Any:
     return found
 
 
-def test_batches_come_once_and_in_order_and_those_of_other_runs_never() -> None:
+def test_batches_come_once_and_in_order_until_the_query_has_ended() -> None:
     pilot, ended = Recorder(), threading.Event()
 
     def on_end(error: object) -> None:
-        pilot.close(error=error)
+        pilot.events.append(error)
         ended.set()
 
-    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=on_end)  # type: ignore[arg-type]
     query = Query(*(progress("ours", batch).progress for batch in range(3)))
-    events = threading.Thread(target=lambda: [listener.onQueryProgress(progress("ours", batch)) for batch in (2, 3)])
-    query.addListener = lambda added: events.start()  # type: ignore[method-assign] # events come at once
+    listener = listener_of(pilot, on_end)
     listener.attach(query, query)  # type: ignore[arg-type]
-    events.join()
-    listener.onQueryProgress(progress("theirs", 100))
-    query.recent += [progress("ours", 3).progress, progress("ours", 4).progress, idle(5)]
-    listener.catch_up(query)  # type: ignore[arg-type]
-    listener.onQueryTerminated(SimpleNamespace(runId="theirs", exception=None))
-    assert not ended.is_set()
-    listener.onQueryTerminated(SimpleNamespace(runId="ours", exception=None))
+    for batch in (3, 4):
+        query.recent.append(progress("ours", batch).progress)
+        listener.catch_up(query)  # type: ignore[arg-type] # while it asks by itself as well
+    query.recent += [progress("ours", 5).progress, progress("ours", 6).progress, idle(7)]
+    query.isActive = False
     assert ended.wait(5)
-    assert pilot.events == [0, 1, 2, 3, 4, "close"]
+    assert pilot.events == [0, 1, 2, 3, 4, 5, 6, "it broke"]
 
 
-def test_nothing_is_read_again_where_nothing_is_missing() -> None:
-    pilot = Recorder()
-    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
-    listener.catch_up(Query())  # type: ignore[arg-type]
-    listener.onQueryProgress(progress("ours", 0))
-    for query in (Query(progress("ours", 0).progress), Query(progress("ours", 0).progress, idle(1))):
+def test_it_asks_no_more_once_it_is_told_so() -> None:
+    pilot, query = Recorder(), Query()
+    listener = listener_of(pilot)
+    before = threading.active_count()
+    listener.attach(query, query)  # type: ignore[arg-type]
+    listener.detach()
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_only_what_was_missed_makes_spark_tell_of_all_that_it_remembers() -> None:
+    pilot, query = Recorder(), Query()
+    listener = listener_of(pilot)
+    for reported, asked in (
+        ([], 0),
+        ([progress("ours", 0).progress], 0),
+        ([], 0),
+        ([progress("ours", 1).progress], 0),
+        ([idle(2)], 0),
+        ([progress("ours", 2).progress, progress("ours", 3).progress], 1),
+        ([progress("ours", 4).progress], 1),
+        ([progress("ours", 5).progress, idle(6)], 2),
+    ):
+        query.recent += reported
         listener.catch_up(query)  # type: ignore[arg-type]
-        assert query.asked == 0
-    assert pilot.events == [0]
+        assert query.asked == asked
+    assert pilot.events == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_event_that_cannot_be_read_is_a_fault_and_reaches_nobody_else() -> None:
-    pilot = Recorder()
-    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
-    unreadable = progress("ours", 7)
-    unreadable.progress.timestamp = "yesterday"
-    listener.onQueryProgress(unreadable)
-    listener.onQueryProgress(progress("ours", 8))
+def test_a_batch_that_cannot_be_read_is_a_fault_and_hides_no_other() -> None:
+    pilot, query = Recorder(), Query()
+    listener = listener_of(pilot)
+    unreadable = progress("ours", 7).progress
+    unreadable.timestamp = "yesterday"
+    for each in (unreadable, progress("ours", 8).progress):
+        query.recent.append(each)
+        listener.catch_up(query)  # type: ignore[arg-type]
     (batches, why), after = pilot.events
     assert (batches, after) == ([7], 8)
     assert why.startswith("its report cannot be read (ValueError: ")
 
 
-def test_batches_that_no_event_told_of_and_spark_has_forgotten_are_missing() -> None:
-    pilot = Recorder()
-    listener = ProgressListener(pilot, partial(report_of, points=(), mechanisms={}), "ours", on_end=lambda error: None)  # type: ignore[arg-type]
-    listener.onQueryProgress(progress("ours", 40))  # the first one of a run that was started again
-    listener.onQueryProgress(progress("ours", 41))
-    listener.catch_up(Query(*(progress("ours", batch).progress for batch in (45, 46))))  # type: ignore[arg-type]
-    listener.onQueryProgress(progress("ours", 42))  # an event that lags behind
+def test_batches_that_spark_has_forgotten_are_missing() -> None:
+    pilot, query = Recorder(), Query(progress("ours", 40).progress)  # the first one of a run that was started again
+    listener = listener_of(pilot)
+    listener.catch_up(query)  # type: ignore[arg-type]
+    query.recent.append(progress("ours", 41).progress)
+    listener.catch_up(query)  # type: ignore[arg-type]
+    query.recent = [progress("ours", batch).progress for batch in (45, 46)]
+    listener.catch_up(query)  # type: ignore[arg-type]
     assert [event if isinstance(event, int) else event[0] for event in pilot.events] == [40, 41, [42, 43, 44], 45, 46]
+
+
+@pytest.mark.parametrize(
+    ("available", "message", "heard"),
+    [
+        (False, "Waiting for data to arrive", ["idle"]),
+        (False, "Waiting for next trigger", ["idle"]),
+        (False, "Initializing sources", []),
+        (True, "Waiting for next trigger", []),
+    ],
+)
+def test_a_source_that_has_had_nothing_for_long_is_told_of(available: bool, message: str, heard: list[str]) -> None:
+    pilot, query = Recorder(), Query()
+    query.status = {"isDataAvailable": available, "message": message}
+    listener_of(pilot).look_around(query, query)  # type: ignore[arg-type]
+    assert pilot.events == [], "not for long yet"
+    listener_of(pilot, idle_after_s=0.0).look_around(query, query)  # type: ignore[arg-type]
+    assert pilot.events == heard
 
 
 @pytest.mark.parametrize(
@@ -257,12 +298,26 @@ def test_of_sinks_that_are_not_known_to_run_a_plan_once_nothing_is_certain(sink:
 
 
 def test_a_foreign_query_under_the_same_plans_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unstarted, "_started", {"mine", "of another shedder"})
+    monkeypatch.setattr(unstarted, "_started", {"ours", "of another shedder"})
     heard: list[str] = []
-    pilot = SimpleNamespace(shared=heard.append)
-    listener = ProgressListener(pilot, lambda _: None, "mine", lambda _: None, {"plan"})  # type: ignore
-    for run, observed in (("x", "plan"), ("x", "plan"), ("y", "other"), ("of another shedder", "plan"), ("z", "plan")):
-        event = progress(run, 0, {observed: {"version": 1}})
-        event.progress.name = None
-        listener.onQueryProgress(event)
-    assert heard == ["x", "z"]
+    ours = Query()
+
+    def other(run: str, observed: str, name: str | None = None) -> Query:
+        told = progress(run, 0, {observed: {"version": 1}}).progress
+        told.name = name
+        return Query(told, run=run)
+
+    empty, short = other("empty", "other"), other("short", "plan")
+    empty.lastProgress.numInputRows = 0  # what has no rows may not read the plan
+    ours.active += [other("x", "plan"), other("y", "other"), other("of another shedder", "plan"), empty]
+    listener = listener_of(SimpleNamespace(shared=heard.append), plan_metrics={"plan"})
+    listener.look_around(ours, ours)  # type: ignore[arg-type]
+    empty.recent = other("empty", "plan", "z").recent
+    ours.active += [short]
+    short.recent, later = [], short.recent
+    listener.look_around(ours, ours)  # type: ignore[arg-type]
+    ours.active.remove(short)  # it has ended since, and said what it read
+    short.recent, short.isActive = later, False
+    for _ in range(2):
+        listener.look_around(ours, ours)  # type: ignore[arg-type]
+    assert heard == ["x", "z", "short"]

@@ -25,7 +25,7 @@ class Interface:
 
     def __init__(self) -> None:
         self.executions: list[dict[str, Any]] = []
-        self.listed = 0
+        self.listed = self.read = 0
         self.lost_tasks = 0
         self.status = 200
         self.not_found = 0  # answers that are 404 before the next one is not
@@ -56,6 +56,7 @@ class Interface:
             return page
         if "/jobs/" in path:
             return {"jobId": int(last), "numFailedTasks": self.lost_tasks, "numKilledTasks": 0}
+        self.read += 1
         return next(execution for execution in self.executions if str(execution["id"]) == last)
 
     def ran(
@@ -130,6 +131,21 @@ def test_a_first_look_finds_batches_that_ended_long_ago(interface: Interface) ->
         interface.ran(100 + batch, batch=batch, seen=batch + 1, kept=1)
     subject = counts(interface)
     assert [of(subject, batch) for batch in range(40)] == [(batch + 1, 1) for batch in range(40)]
+
+
+def test_batches_that_nobody_asked_for_are_neither_listed_nor_read(interface: Interface) -> None:
+    """While nothing is dropped, no count is asked for: the first one after that must not pay for all of them."""
+    subject = counts(interface)
+    interface.ran(0, batch=0, seen=1, kept=1)
+    assert of(subject, 0) == (1, 1)
+    for batch in range(1, 1_000):
+        interface.ran(batch, batch=batch, seen=batch, kept=1)
+    before, read = interface.listed, interface.read
+    assert of(subject, 999) == (999, 1)
+    assert interface.listed - before <= 100
+    assert interface.read - read <= 16
+    interface.ran(1_000, batch=1_000, seen=7, kept=1)
+    assert of(subject, 1_000) == (7, 1)
 
 
 def test_what_was_read_is_not_asked_for_again(interface: Interface) -> None:

@@ -41,7 +41,7 @@ class Heard:
         self.shrink: list[str] = []
         self.faults: list[str] = []
         self.strange = 0
-        self.takes_every_row = False
+        self.takes_every_row = self.sees_all_input = False
         self.independent = False
 
     def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
@@ -124,6 +124,29 @@ def test_a_query_that_may_stop_early_is_not_known_to_take_every_row(stops: str) 
     limited = PLAIN.replace("~Aggregate [key#2]", f"~{stops}\n+- ~Aggregate [key#2]").replace("\n+- ~F", "\n   +- ~F")
     assert not read(limited)[0].takes_every_row
     assert not read(PLAIN.replace("== Optimized", "== Cut"))[0].takes_every_row, "not known"
+
+
+WHOLE = PLAIN.replace("      +- ~Relation", f"      +- ~Filter ({POINT.seen_mark})\n         +- ~Relation")
+
+
+@pytest.mark.parametrize(
+    ("below", "all_input"),
+    [
+        ("+- ~Relation", True),
+        ("+- ~Project [id#1L]\n            +- ~EventTimeWatermark 1\n               +- ~Relation", True),
+        ("+- ~Filter (id#1L > 5)\n            +- ~Relation", False),
+        ("+- ~Union\n            :- ~Relation [x#8]\n            +- ~Relation", False),
+        ("+- ~Generate explode(x#9)\n            +- ~Relation", False),
+    ],
+)
+def test_a_guard_sees_all_input_where_nothing_below_it_changes_the_rows(below: str, all_input: bool) -> None:
+    assert read(WHOLE.replace("+- ~Relation", below))[0].sees_all_input == all_input
+    assert not read(PLAIN)[0].sees_all_input, "rows seen are not counted there"
+
+
+def test_a_second_stream_is_input_that_the_guard_does_not_see() -> None:
+    joined = WHOLE.replace("~Aggregate [key#2]", "~Join Inner\n:- ~Relation [key#7] json\n+- ~Aggregate [key#2]")
+    assert not read(joined.replace("\n+- ~F", "\n   +- ~F"))[0].sees_all_input
 
 
 def test_only_a_plan_that_shows_no_multiplied_rows_says_that_there_are_none() -> None:

@@ -112,8 +112,9 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
 
 def forged(plans: list[Any], size: int) -> bytes:
     """A plan file whose checksum and lease fit, whatever it holds."""
-    checked = f"{10**16 - 1} {json.dumps({'doubtful_until_us': 0, 'doubts': '0;', 'plans': plans})}".encode()
-    return f"{zlib.crc32(checked):010d} ".encode().ljust(plan_file.CHECKED_START) + checked.ljust(size - 11)
+    body = json.dumps({"doubtful_until_us": 0, "doubts": "0;", "plans": plans})
+    checked = f"{10**16 - 1} 00016 {body}".encode().ljust(size - plan_file.CHECKED_START)
+    return f"{zlib.crc32(checked):010d} ".encode() + checked
 
 
 @pytest.mark.parametrize("fault", ["missing", "damaged", "truncated", "oversized", "expired", "empty", "all later"])

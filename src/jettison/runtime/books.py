@@ -89,6 +89,10 @@ class Books:
             return stats
         if report.nothing_new:
             return replace(stats, points={name: replace(point, exact=True) for name, point in stats.points.items()})
+        if self._pilot.kept_all(report):  # what the backend counts as its input then is both counts
+            rows = report.input_rows
+            points = {name: replace(one, seen=rows, kept=rows, exact=True) for name, one in stats.points.items()}
+            return replace(stats, points=points)
         points = dict(stats.points)
         for name, counted in self._counts(report).items():
             seen, kept, exact = Counted(*counted)

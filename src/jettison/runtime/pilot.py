@@ -31,6 +31,7 @@ from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
+from jettison.runtime.plan_file import look_every
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
 from jettison.runtime.tally import Tally
 from jettison.runtime.touched import Wholeness
@@ -125,6 +126,8 @@ class Pilot:
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
         self.takes_every_row: bool | None = None
         """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
+        self.sees_all_input = False
+        """Whether the only drop point certainly sees the rows that count as the query's input, each once, and no others."""
         self._on_record = self.plan
         self.cause = self.plan.cause
         """Why the plan stands: it may be for another reason by now than when it was made."""
@@ -153,6 +156,7 @@ class Pilot:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(self._board.renew)
             stats = self._expected(report)
+            self._publisher.look_every = look_every(stats.kept)
             self._attempt(lambda: self._whole.batch(report, self._board.schedule))
             self._restate_doubts()
             self._attempt(lambda: self._step(stats))
@@ -385,6 +389,12 @@ class Pilot:
         # Behind a limit the second says nothing: a source that is read as far as needed reports as many rows.
         known = self.takes_every_row
         return sum(report.seen.values()) == report.input_rows if known is None else known
+
+    def kept_all(self, report: BatchReport) -> bool:
+        """Whether a batch certainly saw its whole input and dropped nothing of it."""
+        plan = self._plan_of(report.plan_version)
+        sure = self.sees_all_input and bool(self.takes_every_row) and not report.any_runs and len(self._points) == 1
+        return sure and plan is not None and plan.keeps_everything
 
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
         """The final counts of a batch; returns what the policy has found out."""

@@ -20,6 +20,8 @@ class Publisher(Protocol):
     lease_s: float
     plan_bytes: int
     """Bytes that one plan may take as text."""
+    look_every: int
+    """One row in how many has its arrival looked at, from the next schedule on that is published."""
 
     def publish(self, schedule: Schedule, valid_until_us: int) -> None:
         """Put a schedule in force, with a lease until then."""

@@ -1,9 +1,11 @@
 """The file that carries plans into a running query: fixed size, checked, and valid for a limited time.
 
-Layout: checksum, end of validity, the schedule as JSON, padding; blanks between them. The engine caches the file's
-length when the query is built, so every version has the same size. A checksum tells a damaged file from a whole one,
-and the lease makes the newest plan expire when the controller that should renew it has died. What every reader needs
-stands before the JSON at a fixed place, so that the JSON is parsed only if the file is whole.
+Layout: checksum, end of validity, one row in how many has its arrival looked at, the schedule as JSON, padding; blanks
+between them. The engine caches the file's
+length when the query is built, so every version has the same size. A checksum of all that follows it, padding included,
+tells a damaged file from a whole one without a search for its end, and the lease makes the newest plan expire when the
+controller that should renew it has died. What every reader needs stands before the JSON at a fixed place, counted in
+bytes, so that the JSON is parsed only if the file is whole.
 """
 
 from __future__ import annotations
@@ -21,17 +23,22 @@ from jettison.runtime.schedule import Doubts, Entry, Schedule
 
 CHECKSUM = slice(0, 10)
 VALID_UNTIL_US = slice(11, 27)
-BODY_START = 28
+LOOK_EVERY = slice(28, 33)
+BODY_START = 34
 CHECKED_START = VALID_UNTIL_US.start
 PLANS_ON_FILE = 4
 """Plans of that size for which a file has room: the one that a running batch has, and those for the next."""
+MOST_OFTEN = 16
+"""One row in so many has its arrival looked at in a small batch."""
+_MOST_RARELY, _ENOUGH_ROWS = 4096, 1024
 _LATEST_US = 10**16 - 1  # in the year 2286: the place has 16 digits
 
 
-def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -> bytes:
+def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES, look_every: int = MOST_OFTEN) -> bytes:
     """Lay out a schedule in exactly `size` bytes.
 
-    Only the newest plan is written with its cause: the query reads none of them.
+    One row in `look_every`, a power of two, has its arrival looked at: no decision depends on it. Only the newest plan
+    is written with its cause: the query reads none of them.
 
     >>> content = encode(Schedule.of(DropPlan(7)), valid_until_us=1_700_000_000_000_000, size=256)
     >>> len(content), decode(content).newest.version
@@ -43,7 +50,8 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -
         for entry in schedule.entries
     ]
     body = documents.encode(_Document(schedule.doubts.until_us, schedule.doubts.text(), plans))
-    checked = f"{min(valid_until_us, _LATEST_US):016d} {body}".encode("ascii")
+    head = f"{min(valid_until_us, _LATEST_US):016d} {look_every:05d} "
+    checked = (head + body).encode("ascii").ljust(size - CHECKED_START)
     content = f"{zlib.crc32(checked):010d} ".encode() + checked
     if len(content) > size:
         refuse(
@@ -53,7 +61,16 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES) -
             hint="a policy asks for more by `plan_bytes`, and keeps to what `Stats.plan_bytes` says",
             error=PlanTooLarge,
         )
-    return content.ljust(size)
+    return content
+
+
+def look_every(rows: int) -> int:
+    """One row in how many is to be looked at in batches of so many: a thousand rows tell when rows arrive, as a million do.
+
+    >>> look_every(0), look_every(100_000), look_every(10**9)
+    (16, 64, 4096)
+    """
+    return min(max(1 << max(rows // _ENOUGH_ROWS, 1).bit_length() - 1, MOST_OFTEN), _MOST_RARELY)
 
 
 def decode(content: bytes) -> Schedule:
@@ -61,12 +78,11 @@ def decode(content: bytes) -> Schedule:
 
     The marks of aggregates are not restored: they are others in every run.
     """
-    text = content.rstrip()
-    checksum, checked = text[CHECKSUM], text[CHECKED_START:]
+    checksum, checked = content[CHECKSUM], content[CHECKED_START:]
     if not (checksum.isdigit() and checked.isascii() and int(checksum) == zlib.crc32(checked)):
         _refuse(content, "its checksum does not fit")
     try:
-        document = documents.decode(text[BODY_START:], _Document)
+        document = documents.decode(content[BODY_START:], _Document)
         entries = tuple(_entry(plan) for plan in document.plans)
         doubts = Doubts(document.doubtful_until_us, int(document.doubts.partition(";")[0]))
     except ValueError as error:

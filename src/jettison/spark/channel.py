@@ -25,12 +25,13 @@ from jettison.core.storage import Folder, was_used
 from jettison.errors import DamagedPlan, PlanTooLarge, Unsupported, refuse
 from jettison.runtime import plan_file
 from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
-from jettison.spark.drop_point import NOW_US, PLAN, VERSION
+from jettison.spark.drop_point import LOOK_EVERY, NOW_US, PLAN, VERSION
 from jettison.spark.mechanisms import Mechanism
 
 log = logging.getLogger("jettison")
 
 PLAN_FILE = "plan"
+_TO_THE_END = 2**31 - 1
 
 
 class Channel:
@@ -49,6 +50,7 @@ class Channel:
 
     def __init__(self, folder: Folder, *, lease_s: float, size: int = PLAN_BYTES) -> None:
         self.lease_s = lease_s
+        self.look_every = plan_file.MOST_OFTEN
         self._folder = folder
         self.plan_bytes = min(size, MOST_PLAN_BYTES)
         self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
@@ -66,7 +68,8 @@ class Channel:
         if valid_until_us is None:
             valid_until_us = int((time.time() + self.lease_s) * 1e6)
         plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self.plan_bytes)
-        self._folder.replace(PLAN_FILE, plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size))
+        content = plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size, look_every=self.look_every)
+        self._folder.replace(PLAN_FILE, content)
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether a schedule can be published, with a sixteenth of the file to spare."""
@@ -132,16 +135,17 @@ class Channel:
     def plan_row(self, spark: SparkSession, mechanisms: Mapping[str, Mechanism], *, metric: str) -> DataFrame:
         """One row with the column `jt_plan`, made once a micro-batch; no row where no plan is valid.
 
-        The column holds, under the name of each drop point, a struct of its mechanism's fields and of the batch's time,
-        `now_us`. However many drop points join it, all of them see one version, because that follows from the batch's time;
-        it and the batch's time appear as `metric` among the observed metrics.
+        The column holds, under the name of each drop point, a struct of its mechanism's fields, of the batch's time,
+        `now_us`, and of one row in how many is looked at, `look_every`. However many drop points join it, all of them see
+        one version, because that follows from the batch's time; it and the batch's time appear as `metric` among the
+        observed metrics.
         """
         outlives_lease = all(mechanism.outlives_lease for mechanism in mechanisms.values())
         plans = self._parsed(spark, mechanisms).withColumn(NOW_US, _now_us())
         entry = _last(F.filter("plans", lambda entry: entry["from_us"] <= F.col(NOW_US)))
         # Decisions that cannot be taken back hold even when nobody renews them; they end by themselves.
         entry = entry if outlives_lease else F.when(F.col(NOW_US) < F.col("valid_until_us"), entry)
-        chosen = plans.select(entry.alias("entry"), NOW_US)
+        chosen = plans.select(entry.alias("entry"), NOW_US, LOOK_EVERY)
         observed = chosen.observe(metric, F.max("entry.version").alias(VERSION), F.max(NOW_US).alias(NOW_US))
         return observed.where("entry is not null").select(_fields_by_point(mechanisms).alias(PLAN))
 
@@ -151,7 +155,7 @@ class Channel:
         For what is decided once and for all, and may be looked up by an answer whenever it is made.
         """
         newest = self._parsed(spark, {point: mechanism}).select(
-            _last(F.col("plans")).alias("entry"), _now_us().alias(NOW_US)
+            _last(F.col("plans")).alias("entry"), _now_us().alias(NOW_US), LOOK_EVERY
         )
         return newest.select(_fields_by_point({point: mechanism})[point]).scalar()
 
@@ -165,9 +169,11 @@ class Channel:
         plans = (
             f"plans array<struct<from_us: bigint, version: bigint, points: struct<{points}>>>, " if mechanisms else ""
         )
-        body = F.from_json(_after(plan_file.BODY_START), f"{plans}doubts string")
-        lease = _part(plan_file.VALID_UNTIL_US).try_cast("bigint").alias("valid_until_us")
-        return self._text(spark).where(_whole()).select(body.alias("body"), lease).select("body.*", "valid_until_us")
+        body = F.from_json(_from(plan_file.BODY_START).cast("string"), f"{plans}doubts string")
+        lease = _number(plan_file.VALID_UNTIL_US).alias("valid_until_us")
+        look_every = _number(plan_file.LOOK_EVERY).alias(LOOK_EVERY)
+        parsed = self._text(spark).where(_whole()).select(body.alias("body"), lease, look_every)
+        return parsed.select("body.*", "valid_until_us", LOOK_EVERY)
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
@@ -177,7 +183,7 @@ class Channel:
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:
     def fields(point: str, mechanism: Mechanism) -> Column:
         made = mechanism.plan_fields(F.col("entry")["points"][point], F.col(NOW_US))
-        return F.struct(F.col(NOW_US), *[column.alias(name) for name, column in made.items()])
+        return F.struct(NOW_US, LOOK_EVERY, *[column.alias(name) for name, column in made.items()])
 
     return F.struct(*[fields(point, mechanism).alias(point) for point, mechanism in mechanisms.items()])
 
@@ -189,8 +195,7 @@ def _last(entries: Column) -> Column:
 
 def _whole() -> Column:
     """Whether the plan file is undamaged."""
-    checksum = _part(plan_file.CHECKSUM).try_cast("bigint")
-    return F.crc32(_after(plan_file.CHECKED_START).cast("binary")) == checksum
+    return F.crc32(_from(plan_file.CHECKED_START)) == _number(plan_file.CHECKSUM)
 
 
 def _now_us() -> Column:
@@ -203,13 +208,13 @@ def _now_us() -> Column:
     return F.get(F.zip_with(one, one, lambda _, __: F.unix_micros(F.current_timestamp())), F.lit(0))
 
 
-def _part(place: slice) -> Column:
-    return F.substring(F.col("value"), F.lit(place.start + 1), F.lit(place.stop - place.start))
+def _from(start: int, length: int = _TO_THE_END) -> Column:
+    """Bytes of the file: in a text, Spark would walk from the beginning to find the character at a place."""
+    return F.substring(F.col("value").cast("binary"), F.lit(start + 1), F.lit(length))
 
 
-def _after(start: int) -> Column:
-    text = F.rtrim(F.col("value"))
-    return F.substring(text, F.lit(start + 1), F.length(text))
+def _number(place: slice) -> Column:
+    return _from(place.start, place.stop - place.start).cast("string").try_cast("bigint")
 
 
 def version_read(observed: Mapping[str, Any], metric: str) -> int | None:

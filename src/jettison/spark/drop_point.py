@@ -25,6 +25,8 @@ SEEN, KEPT, RECENT, ARRIVALS_US, SAMPLE = "seen", "kept", "recent", "arrivals_us
 """What is observed at a drop point, under `DropPoint.metric`."""
 VERSION, NOW_US = "version", "now_us"
 """What is observed where the plan is read, under `DropPoint.plan_metric`."""
+LOOK_EVERY = "look_every"
+"""Beside these in the plan: one row in how many has its arrival looked at."""
 PLAN_METRIC = "jettison-plan:"
 """How every `plan_metric` begins."""
 

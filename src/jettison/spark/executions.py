@@ -51,14 +51,22 @@ class Executions:
         self._done_id = -1  # executions up to this one need not be looked at again
         self._read: set[int] = set()  # later ones that were read already
         self._batch_by_root: dict[int, int] = {}
+        self._next_batch = 0  # nobody asks for those before it any more
 
-    def ended(self) -> Iterator[tuple[int, bool, dict[str, Any]]]:
-        """Executions that have ended since the last time: their batch, whether each is the batch's own, and itself."""
+    def ended(self, first_batch: int = 0) -> Iterator[tuple[int, bool, dict[str, Any]]]:
+        """Executions that have ended since the last time: their batch, whether each is the batch's own, and itself.
+
+        Those of batches before `first_batch` are passed over: nobody needs their counts.
+        """
+        if first_batch > self._next_batch + 1:
+            self._place = None  # what was passed over is not listed: the place is found again, from the end
+            self._read.clear()
+        self._next_batch = max(self._next_batch, first_batch)
         all_done = True
         for execution in self._later():
             number, batch = execution["id"], self._batch_of(execution)
             if number not in self._read and execution["status"] != "RUNNING":
-                if batch is not None:
+                if batch is not None and batch >= first_batch:
                     details = self._get(f"/sql/{number}?details=true&planDescription=false")
                     yield batch, number in self._batch_by_root, details
                 self._read.add(number)
@@ -113,13 +121,14 @@ class Executions:
         return self._place
 
     def _first_place(self) -> int:
-        """Position of the run's first execution, found from the end of the list: what came before is not ours."""
+        """Position of the first execution of interest, found from the end of the list: what came before is not ours."""
         place = self._bisect(lambda execution: False)
         while place > 0:
             start = max(0, place - _PAGE)
             page = self._list(start, place - start)
             place = start
-            if not any(self._ours.search(execution.get("description") or "") for execution in page):
+            found = [match for one in page if (match := self._ours.search(one.get("description") or ""))]
+            if not found or int(found[0][1]) < self._next_batch:
                 break
         before = self._list(place - 1, 1) if place else []
         self._done_id = before[0]["id"] if before else -1

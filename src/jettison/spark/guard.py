@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.runtime.plan_file import MOST_OFTEN
 from jettison.spark import validate
 from jettison.spark.drop_point import (
     ARRIVALS_US,
     KEPT,
+    LOOK_EVERY,
     NOW_US,
     PLAN,
     RECENT,
@@ -36,7 +38,6 @@ _ARRIVED = "jt_arrived"
 _SAMPLE = "jt_sample"
 RECENT_US = 1_000_000
 """Rows that arrived this shortly before their batch are counted apart: they tell how many arrive *now*."""
-_LOOKED_AT = 16  # one row in this many has its arrival looked at
 _OLD, _NEW, _RANKS = 0.01, 0.99, 500  # single wild timestamps lie outside these quantiles; found to 1 in 500
 
 
@@ -45,15 +46,15 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
 
     `plan` is the channel's row with the mechanism's fields under the point's name, or such fields beside each row.
     """
-    seen, passing = _with_helpers(rows, point, mechanism, plan)
+    seen, fields, passing = _with_helpers(rows, point, mechanism, plan)
     seen, sample = _with_sample(seen, point, mechanism)
-    keep, weight = _decision(seen, point, mechanism)
+    keep, weight = _decision(seen, point, mechanism, fields)
     if mechanism.stays and not point.dry_run:
-        return _emptied(seen, rows.columns, point, mechanism, keep, weight)
-    marks = mechanism.marks(F.col(PLAN))
+        return _emptied(seen, rows.columns, point, mechanism, fields, keep, weight)
+    marks = mechanism.marks(fields)
     if point.dry_run or point.observed:
         more = [*sample, *_learned(mechanism, keep), *_arrival_counts(point)]
-        seen = _with_arrivals(seen, point, F.lit(1.0))
+        seen = _with_arrivals(seen, point, fields, F.lit(1.0))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
         left = counted if point.dry_run else counted.where(keep)
         return left.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
@@ -62,25 +63,38 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
     decided = seen.withColumn(_KEEP, computed_once(keep))
     kept = decided.where(F.col(_KEEP) | F.expr(point.kept_mark))
     weighted = kept.withColumns({WEIGHT: computed_once(weight), **marks})
-    return _marked(weighted, point, mechanism, [*passing, _KEEP], sample)
+    return _marked(weighted, point, mechanism, fields, [*passing, _KEEP], sample)
 
 
 def _with_helpers(
     rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame | Column
-) -> tuple[DataFrame, list[str]]:
-    """The rows with the plan and the mechanism's helper columns, and the names of these: they are dropped again."""
+) -> tuple[DataFrame, Column, list[str]]:
+    """The rows with plan and helper columns, the plan's fields, and the names of all that is dropped again."""
     validate.no_reserved_column(rows, [PLAN], where=point.place)
-    seen = rows if point.observed else rows.where(point.seen_mark)
-    if not isinstance(plan, Column):
-        # Without a valid plan there is no row to join, and the plan is null.
-        seen, plan = seen.join(F.broadcast(plan), how="left"), F.col(PLAN)[point.name]
-    seen = seen.withColumn(PLAN, computed_once(plan))
-    helpers = mechanism.helpers(seen, point, F.col(PLAN))
-    passing = [PLAN, *(name for columns in helpers for name in columns)]
+    seen, fields, names = _with_plan(rows if point.observed else rows.where(point.seen_mark), point, plan)
+    helpers = mechanism.helpers(seen, point, fields)
+    passing = [*names, *(name for columns in helpers for name in columns)]
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _ARRIVED, _SAMPLE], where=point.place)
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
-    return seen, passing
+    return seen, fields, passing
+
+
+def _with_plan(rows: DataFrame, point: DropPoint, plan: DataFrame | Column) -> tuple[DataFrame, Column, list[str]]:
+    """The rows with the plan beside them, its fields as a struct, and the names of its columns.
+
+    Without a valid plan there is no row to join, and all fields are null. They stand side by side, because a struct is a
+    new object for every row; but drop points that share a reading of the plan share what is broadcast too.
+    """
+    if isinstance(plan, Column):
+        return rows.withColumn(PLAN, computed_once(plan)), F.col(PLAN), [PLAN]
+    if point.group is not None:
+        joined = rows.join(F.broadcast(plan), how="left")
+        return joined.withColumn(PLAN, computed_once(F.col(PLAN)[point.name])), F.col(PLAN), [PLAN]
+    fields = plan.select(F.col(PLAN)[point.name].alias(PLAN)).select(f"{PLAN}.*")
+    names = {name: f"{PLAN}_{name}" for name in fields.columns}
+    joined = rows.join(F.broadcast(fields.withColumnsRenamed(names)), how="left")
+    return joined, F.struct(*[F.col(long).alias(name) for name, long in names.items()]), [*names.values()]
 
 
 def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[DataFrame, list[Column]]:
@@ -96,9 +110,9 @@ def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tup
     return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias(SAMPLE)]
 
 
-def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[Column, Column]:
+def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism, fields: Column) -> tuple[Column, Column]:
     """Whether a row is kept, and the weight that it leaves with."""
-    keep, weight = mechanism.decision(seen, point, F.col(PLAN))
+    keep, weight = mechanism.decision(seen, point, fields)
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
         protected = F.coalesce(point.protect, F.lit(False))
@@ -109,10 +123,15 @@ def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[
 
 
 def _marked(
-    kept: DataFrame, point: DropPoint, mechanism: Mechanism, passing: Sequence[str], sample: Sequence[Column]
+    kept: DataFrame,
+    point: DropPoint,
+    mechanism: Mechanism,
+    fields: Column,
+    passing: Sequence[str],
+    sample: Sequence[Column],
 ) -> DataFrame:
     """The kept rows without what was only passing by, observed for what filters cannot count, if there is any."""
-    kept = _with_arrivals(kept, point, F.col(WEIGHT))
+    kept = _with_arrivals(kept, point, fields, F.col(WEIGHT))
     counts = [*sample, *_learned(mechanism, F.lit(True)), *_arrival_counts(point)]
     # The plan is dropped before the rows are observed, because there every column is copied.
     kept = kept.drop(*(name for name in passing if name not in mechanism.learns_from))
@@ -123,7 +142,13 @@ def _marked(
 
 
 def _emptied(
-    seen: DataFrame, columns: Sequence[str], point: DropPoint, mechanism: Mechanism, keep: Column, weight: Column
+    seen: DataFrame,
+    columns: Sequence[str],
+    point: DropPoint,
+    mechanism: Mechanism,
+    fields: Column,
+    keep: Column,
+    weight: Column,
 ) -> DataFrame:
     """All rows, the dropped ones without weight and without the values of all columns but those that stay.
 
@@ -135,7 +160,7 @@ def _emptied(
         for name in columns
         if name != WEIGHT
     ]
-    arrivals = _arrivals(seen, point, F.lit(1.0))
+    arrivals = _arrivals(seen, point, fields, F.lit(1.0))
     helpers = [kept, *map(F.col, mechanism.learns_from), *(column.alias(name) for name, column in arrivals.items())]
     decided = seen.withColumn(_KEEP, computed_once(keep))
     emptied = decided.select(*values, F.when(kept, weight).alias(WEIGHT), *helpers)
@@ -161,11 +186,11 @@ def _learned(mechanism: Mechanism, keep: Column) -> list[Column]:
     return [column.alias(name) for name, column in mechanism.learned(keep).items()]
 
 
-def _with_arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> DataFrame:
-    return seen if point.arrival is None else seen.withColumns(_arrivals(seen, point, rows))
+def _with_arrivals(seen: DataFrame, point: DropPoint, fields: Column, rows: Column) -> DataFrame:
+    return seen if point.arrival is None else seen.withColumns(_arrivals(seen, point, fields, rows))
 
 
-def _arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> dict[str, Column]:
+def _arrivals(seen: DataFrame, point: DropPoint, fields: Column, rows: Column) -> dict[str, Column]:
     """Columns that tell when rows arrived; `rows` is what a row stands for. Computed before they are observed, because
     what is observed is interpreted for every row, and not compiled.
     """
@@ -173,9 +198,10 @@ def _arrivals(seen: DataFrame, point: DropPoint, rows: Column) -> dict[str, Colu
         return {}
     arrived = arrived_us(F.col(point.arrival))
     # The lowest bits of the hash, where decisions compare the highest.
-    looked_at = identity_hash(seen, point).bitwiseAND(F.lit(_LOOKED_AT - 1)) == 0
+    every = F.coalesce(fields[LOOK_EVERY], F.lit(MOST_OFTEN).cast("bigint"))
+    looked_at = identity_hash(seen, point).bitwiseAND(every - 1) == 0
     return {
-        _RECENT: F.when(arrived >= F.col(PLAN)[NOW_US] - RECENT_US, rows),
+        _RECENT: F.when(arrived >= fields[NOW_US] - RECENT_US, rows),
         _ARRIVED: F.when(looked_at, arrived),
     }
 

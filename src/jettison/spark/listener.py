@@ -1,22 +1,21 @@
-"""Turns Spark's progress events into batch reports for the pilot. Asynchronous: it never blocks the query."""
+"""Turns what a query says of its batches into reports for the pilot. Asynchronous: it never blocks the query.
+
+The query is asked for its last batch some times a second. A `StreamingQueryListener` in Python would be told of it, but
+Spark hands an event over piece by piece, in a hundred calls between the JVM and Python, for every listener and every
+query of the session: that took more CPU than a small batch itself.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-    StreamingQueryProgress,
-)
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
 from jettison.core.batch_report import BatchReport
@@ -26,22 +25,25 @@ from jettison.spark.channel import version_read
 from jettison.spark.drop_point import ARRIVALS_US, KEPT, NOW_US, RECENT, SEEN, DropPoint
 from jettison.spark.guard import RECENT_US
 from jettison.spark.mechanisms import Mechanism
-from jettison.spark.unstarted import is_foreign
+from jettison.spark.unstarted import is_foreign, is_launching
 
 # Spark's own sinks that run the plan of a batch once, as they describe themselves. Of all others that is not known.
 _RUNS_ONCE = re.compile(
     r"(org\.apache\.spark\.[\w.]+[.$])?(NoopTable|ConsoleTable|ForeachWriterTable|KafkaTable|MemorySink|FileSink)\b"
 )
+# Between two questions. Less where batches are shorter: one that was missed makes Spark tell of all that it remembers.
+_LOOK_AGAIN_S, _SOONEST_S = 0.1, 0.02
+_LOOK_AROUND_S = 0.25  # between two looks at what changes rarely: the query's end, and other queries
+IDLE_AFTER_S = 10.0
+"""How long a source must have had nothing before that counts, where the session does not say otherwise."""
 
 
-class ProgressListener(StreamingQueryListener):
+class ProgressListener:
     """Feeds the batches of one query run to its pilot, each once and in order, and tells it of others under its plans.
 
-    It is added after the query has started: the start of any query calls all listeners on a thread of that query, and
-    Python keeps a thread for each such thread of the JVM. What happened before is taken from the query itself, and so is
-    what no event tells of because the session was stopped; Spark remembers the last hundred batches or so, and those
-    before them are missing, which the pilot is told. The end of the run goes to `on_end`, with the error that ended it
-    if there was one. `report` makes of an event what the pilot reads. Who observes one of `plan_metrics` reads its plans.
+    Spark remembers the last hundred batches or so; those that were forgotten before they were asked for are missing,
+    which the pilot is told. The end of the run goes to `on_end`, with the error that ended it if there was one. `report`
+    makes of a batch's progress what the pilot reads. Who observes one of `plan_metrics` reads its plans.
     """
 
     def __init__(
@@ -51,8 +53,8 @@ class ProgressListener(StreamingQueryListener):
         run_id: str,
         on_end: Callable[[str | None], None],
         plan_metrics: Collection[str] = (),
+        idle_after_s: float = IDLE_AFTER_S,
     ) -> None:
-        super().__init__()
         self._pilot = pilot
         self._report = report
         self._run_id = run_id
@@ -60,48 +62,80 @@ class ProgressListener(StreamingQueryListener):
         self._lock = threading.RLock()
         self._last_batch = -1
         self._plan_metrics = plan_metrics
-        self._foreign: set[str] = set()
+        self._idle_after_s = idle_after_s
+        self._heard_s = time.monotonic()
+        self._wait_s = _LOOK_AGAIN_S
+        self._others: dict[str, StreamingQuery] = {}
+        self._known: set[str] = {run_id}
+        self._stopped = threading.Event()
 
     def attach(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
-        """Begin to listen to a query that has started."""
-        with self._lock:  # no event overtakes what came before it
-            streams.addListener(self)
-            self.catch_up(query)
+        """Begin to ask a query that has started."""
+        self.catch_up(query)
+        threading.Thread(target=lambda: self._ask(streams, query), name="jettison-listener", daemon=True).start()
+
+    def detach(self) -> None:
+        """Ask no more."""
+        self._stopped.set()
 
     def catch_up(self, query: StreamingQuery) -> None:
-        """Take in the batches that no event has told of."""
+        """Take in the batches that have ended since the last time."""
         with self._lock:
             last = query.lastProgress
             if last is None or last.batchId + _is_batch(last) <= self._last_batch + 1:
                 return
-            for progress in query.recentProgress:
+            is_next = _is_batch(last) and last.batchId == self._last_batch + 1
+            for progress in [last] if is_next else query.recentProgress:
                 if _is_batch(progress):
                     self._tell(progress)
+            self._heard_s = time.monotonic()
+            self._wait_s = min(max(last.batchDuration / 2e3, _SOONEST_S), _LOOK_AGAIN_S)
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to do: our own query has started already."""
+    def look_around(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
+        """Tell the pilot if the source has nothing, and of other queries under its plans."""
+        if time.monotonic() - self._heard_s >= self._idle_after_s:
+            status = query.status
+            if not status["isDataAvailable"] and status["message"].startswith("Waiting"):
+                self._heard_s = time.monotonic()
+                self._pilot.idle(time.time())
+        for other in streams.active:
+            if (run := str(other.runId)) not in self._known:
+                self._others[run] = other
+        for run, other in list(self._others.items()):
+            ended, last = not other.isActive, other.lastProgress
+            observed = {} if last is None else last.observedMetrics
+            shares = any(name in observed for name in self._plan_metrics) and is_foreign(run)
+            if last is not None and shares:
+                self._pilot.shared(last.name or run)
+            # A batch without rows may not have read what it would observe, and a shedder's launch may be under way.
+            if shares or ended or (last is not None and last.numInputRows and not is_launching()):
+                self._known.add(run)
+                del self._others[run]
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """A micro-batch has ended."""
-        run, observed = str(event.progress.runId), event.progress.observedMetrics
-        if run == self._run_id:
-            with self._lock:
-                self._tell(event.progress)
-        elif run not in self._foreign and any(name in observed for name in self._plan_metrics) and is_foreign(run):
-            self._foreign.add(run)
-            self._pilot.shared(event.progress.name or run)
+    def _ask(self, streams: StreamingQueryManager, query: StreamingQuery) -> None:
+        look_around_s = 0.0
+        while not self._stopped.wait(self._pause_s()):
+            try:
+                around = time.monotonic() >= look_around_s
+                runs = not around or query.isActive  # asked first: what is told after its end is all there is
+                self.catch_up(query)
+                if not runs:
+                    error = query.exception()
+                    self._on_end(None if error is None else str(error))
+                    return
+                if around:
+                    look_around_s = time.monotonic() + _LOOK_AROUND_S
+                    self.look_around(streams, query)
+            except Exception as error:
+                if not _answers(query):  # the JVM is gone, and whoever notices that closes the books
+                    return
+                self._pilot.fault(
+                    "report", f"the query was not asked for its batches ({type(error).__name__}: {error})"
+                )
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """The source had nothing to offer for a while."""
-        if str(event.runId) == self._run_id:
-            self._pilot.idle(_epoch_s(event.timestamp))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The query has ended, for whatever reason."""
-        if str(event.runId) == self._run_id:
-            error = event.exception
-            # On a thread of its own: closing waits for the books, and other queries' events must not wait with it.
-            threading.Thread(target=lambda: self._on_end(error), name="jettison-close", daemon=True).start()
+    def _pause_s(self) -> float:
+        """Until the next question: the longer nothing was heard, the longer."""
+        return min(max(self._wait_s, (time.monotonic() - self._heard_s) / 20), _LOOK_AROUND_S)
 
     def _tell(self, progress: StreamingQueryProgress) -> None:
         batch, expected = progress.batchId, self._last_batch + 1
@@ -112,10 +146,17 @@ class ProgressListener(StreamingQueryListener):
             self._pilot.missed(range(expected, batch), "missing among the events, and forgotten by Spark")
         try:
             report = self._report(progress)
-        except Exception as error:  # Spark would only log it
+        except Exception as error:  # the next one may be readable
             self._pilot.missed(range(batch, batch + 1), f"its report cannot be read ({type(error).__name__}: {error})")
         else:
             self._pilot.batch(report)
+
+
+def _answers(query: StreamingQuery) -> bool:
+    try:
+        return query.isActive is not None
+    except Exception:
+        return False
 
 
 def _is_batch(progress: StreamingQueryProgress) -> bool:

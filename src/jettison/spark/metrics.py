@@ -77,7 +77,7 @@ class FilterCounts:
         """
         deadline = time.monotonic() + patience_s
         while batch_id not in self._ended:
-            self._look()
+            self._look(batch_id)
             if batch_id in self._ended:
                 break
             if time.monotonic() > deadline:
@@ -90,8 +90,8 @@ class FilterCounts:
             time.sleep(_LOOK_AGAIN_S)
         return decided(self._runs.get(batch_id, []), mark, any_runs=any_runs, input_rows=input_rows)
 
-    def _look(self) -> None:
-        for batch, own, execution in self._executions.ended():
+    def _look(self, first_batch: int) -> None:
+        for batch, own, execution in self._executions.ended(first_batch):
             run = _run_of(execution, self._marks, own=own)
             if run.cached and not run.failed:
                 run = replace(run, failed=self._executions.lost_tasks(execution))

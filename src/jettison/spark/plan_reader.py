@@ -10,13 +10,14 @@ from jettison.runtime.pilot import Pilot
 from jettison.spark import doubts
 from jettison.spark.dependence import multipliers
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.explained import analyzed_plan, explained, is_cut_short, physical_plan
+from jettison.spark.explained import Node, analyzed_plan, explained, is_cut_short, physical_plan
 from jettison.spark.judged import judged
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.unweighted import unweighted
 
 _LONGEST_WAIT = 64  # batches with rows
 _MAY_STOP = re.compile(r"~?(\w*Limit|Tail)\b")  # before all rows below it were taken
+_SAME_ROWS = re.compile(r"~(Project|EventTimeWatermark|SubqueryAlias|View|CollectMetrics)\b")
 T = TypeVar("T")
 
 
@@ -66,6 +67,7 @@ class PlanReader:
             self._pilot.others_drop()
         written = analyzed_plan(text)
         self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
+        self._pilot.sees_all_input = sees_all_input(written, [point.seen_mark for point in self._points])
         margins_us, delay_us = self._tried(
             lambda: judged(written, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
         )
@@ -97,3 +99,19 @@ class PlanReader:
             words = f"the query's plan cannot be read ({type(error).__name__}: {error})"
             self._pilot.fault("answers", words)
             return otherwise(words)
+
+
+def sees_all_input(written: Sequence[Node], marks: Sequence[str]) -> bool:
+    """Whether one guard stands in a plan as it was written, over the only stream, with nothing below that changes rows.
+
+    `marks` are the texts of the filters that count rows seen. Spark moves nothing past them.
+    """
+    guards = [node for node in written if any(mark in node.text for mark in marks)]
+    if len(guards) != 1:
+        return False
+    below = guards[0].below - {guards[0]}
+    sources = [node for node in below if not node.children]
+    # Spark marks operators on streams, but not all of their sources. What only static ones read is none.
+    others = [node for node in written if not node.children and node not in below]
+    static = all(not node.text.startswith("~") for other in others for node in (other, *other.parents))
+    return len(sources) == 1 and static and all(_SAME_ROWS.match(node.text) for node in below - set(sources))

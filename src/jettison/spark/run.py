@@ -1,14 +1,14 @@
 """One run of a guarded query: started under control, and ended with its books closed, however it ends.
 
-Spark tells listeners of a query's end later, and not at all once the session or the process has ended. So the books
-are closed by whoever notices the end first: the event, a call that waits for the query or stops it, `close`, or the end
-of the process.
+A query's end shows some time later, and not at all once the process has ended. So the books are closed by whoever
+notices the end first: the listener, a call that waits for the query or stops it, `close`, or the end of the process.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,14 @@ from jettison.runtime.status import Status
 from jettison.spark import doubts
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.listener import ProgressListener, report_of
+from jettison.spark.listener import IDLE_AFTER_S, ProgressListener, report_of
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
 from jettison.spark.unstarted import launching
 
 _LOOK_AGAIN_S = 0.1
 _CLOSING_S = 60.0
+_IDLE_AFTER = "spark.sql.streaming.noDataProgressEventInterval"
 _by_checkpoint: dict[str, Run] = {}
 
 
@@ -82,7 +83,7 @@ class Run:
             raise
         self._query = query
         self._listener = ProgressListener(
-            self.pilot, self._report, str(query.runId), self.close, self._plan_reader.plan_metrics
+            self.pilot, self._report, str(query.runId), self.close, self._plan_reader.plan_metrics, self._idle_after_s()
         )
         self._listener.attach(self._streams, query)
         self._close_with(query)
@@ -180,8 +181,7 @@ class Run:
                 self.pilot.fault("ledger", f"the books of {companion.name!r} are not closed ({why})")
         self.pilot.close(error=self.error)
         if self._listener is not None:
-            with contextlib.suppress(Exception):
-                self._streams.removeListener(self._listener)
+            self._listener.detach()
         with contextlib.suppress(Exception):  # the session may be gone, and its view with it
             doubts.ended(self._spark, self._channel, self.pilot.doubts.otherwise_us)
         self._owner.release()
@@ -207,6 +207,11 @@ class Run:
         """Read the query's plan once rows have run through it; called off the fast path."""
         if self._query is not None and report.input_rows:
             self._plan_reader.read(self._query)
+
+    def _idle_after_s(self) -> float:
+        """After how long without rows Spark itself calls a query idle."""
+        said = re.fullmatch(r"(\d+)(ms)?", self._spark.conf.get(_IDLE_AFTER, None) or "")
+        return int(said[1]) / 1e3 if said else IDLE_AFTER_S
 
     def _close_if_ended(self) -> None:
         if self.has_ended:

@@ -36,9 +36,14 @@ def launching() -> Iterator[Callable[[str], None]]:
             _launches -= 1
 
 
+def is_launching() -> bool:
+    """Whether a shedder is just starting a query, whose run nobody knows yet."""
+    return _launches > 0
+
+
 def is_foreign(run: str) -> bool:
     """Whether no shedder has started a run. One that is just being started is known in a moment, with its next batch."""
-    return not _launches and run not in _started
+    return not is_launching() and run not in _started
 
 
 class UnstartedWatch(StreamingQueryListener):

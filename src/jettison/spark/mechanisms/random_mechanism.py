@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.core.hashing import HIGHEST, LOWEST
-from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, sound_share
+from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
 from jettison.spark.mechanisms.mechanism import Mechanism
 
 
@@ -23,10 +23,9 @@ class RandomMechanism(Mechanism):
 
         A plan may be damaged or forged and still be JSON: a share that makes no sense keeps its rows.
         """
-        keep, late = sound_share(setting["keep_fraction"]), setting["late_keep_fraction"]
-        late = F.when(late.isNull(), keep).otherwise(sound_share(late))
+        keep = setting["keep_fraction"]
+        late = F.coalesce(setting["late_keep_fraction"], keep)
         return {
-            "everything": (keep >= 1.0) & (late >= 1.0),
             "threshold": threshold(keep),
             "weight": weight(keep),
             "late_threshold": threshold(late),
@@ -36,20 +35,26 @@ class RandomMechanism(Mechanism):
 
     def decision(self, rows: DataFrame, point: DropPoint, plan: Column) -> tuple[Column, Column]:
         highest_kept, weight_if_kept = plan["threshold"], plan["weight"]
+        everything = highest_kept == HIGHEST
         if point.arrival:
-            late = is_late(rows, point.arrival, plan)
-            highest_kept = F.when(late, plan["late_threshold"]).otherwise(highest_kept)
+            late, late_threshold = is_late(rows, point.arrival, plan), plan["late_threshold"]
+            everything = everything & (late_threshold == HIGHEST)
+            highest_kept = F.when(late, late_threshold).otherwise(highest_kept)
             weight_if_kept = F.when(late, plan["late_weight"]).otherwise(weight_if_kept)
         # While nothing is dropped, the hash is not even computed.
-        return plan["everything"] | (identity_hash(rows, point) <= highest_kept), weight_if_kept
+        return everything | (identity_hash(rows, point) <= highest_kept), weight_if_kept
 
 
 def threshold(keep_fraction: Column) -> Column:
-    """The largest hash that is kept. Exact at 1; at 0 one hash in 2**64 is still kept."""
-    inside = (keep_fraction * float(2**64) + float(LOWEST)).cast("bigint")
-    return F.when(keep_fraction >= 1.0, F.lit(HIGHEST)).when(keep_fraction <= 0.0, F.lit(LOWEST)).otherwise(inside)
+    """The largest hash that is kept. Exact at 1; at 0 one hash in 2**64 is still kept. All are kept of what is no share.
+
+    Short, because an expression is planned again in every micro-batch, node by node: what is no share is no number of 64
+    bits either, but for negative ones that are nearly 0.
+    """
+    share = F.when(keep_fraction >= 0.0, keep_fraction)
+    return F.coalesce((share * float(2**64) + float(LOWEST)).try_cast("bigint"), F.lit(HIGHEST))
 
 
 def weight(keep_fraction: Column) -> Column:
-    """The inverse of the share kept; null where nothing is."""
-    return F.when(keep_fraction > 0.0, 1.0 / keep_fraction)
+    """The inverse of the share kept; null where nothing is, and 1 where it is no share."""
+    return F.when(keep_fraction.between(0.0, 1.0), F.try_divide(F.lit(1.0), keep_fraction)).otherwise(F.lit(1.0))

@@ -33,14 +33,13 @@ class RangeMechanism(Mechanism):
         self._random = RandomMechanism()
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
-        """The random drop's fields, and the ends of each range; null where there are fewer ranges.
+        """The random drop's fields, the ends of each range, null where there are fewer, and whether they drop nothing.
 
         A plan may be damaged or forged and still be JSON: ranges that `RangeDrop` would refuse drop nothing.
         """
         by_range = setting["kind"] == RangeDrop.kind
         fields = self._random.plan_fields(setting, now_us)
-        nothing = ~F.coalesce(_sound(setting), F.lit(False))
-        fields["everything"] = F.when(by_range, nothing).otherwise(fields["everything"])
+        fields["everything"] = ~F.coalesce(_sound(setting), F.lit(False))
         fields["by_range"] = F.coalesce(by_range, F.lit(False))
         for number in range(MOST_RANGES):
             ends = F.get(setting["drop"], F.lit(number))
