@@ -54,8 +54,9 @@ class ConceptDrop(GroupPolicy):
     min_rows
         Rows of a group and pane below which it is not thinned.
     max_groups
-        Most groups that a plan names, all drop points together; as many as fit into 256 kB (about 10,000), unless given.
-        Beyond, groups share one rate. A plan has room for 43,000 at most.
+        Most groups that a plan names, all drop points together; unless given, as many as fit into the bytes that a plan
+        gets, 256 kB (about 10,000). Beyond, groups share one rate, and the plan's cause says so. A plan has room for 43,000
+        at most.
     strict
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
         until counts arrive, at the price of about one batch a pane that exceeds the budget.
@@ -157,6 +158,8 @@ class ConceptDrop(GroupPolicy):
             part = left / (tally.progress + left)
             enough = accuracy.rows(variation, panes) * part
         rates = window_rates(tally, allowed, left=left, min_rows=self.min_rows, max_named=room, enough_rows=enough)
+        if len(rates.keys) == room:
+            remarks.append(f"the plan has room for {room:,} groups of a pane at {name}")
         if rates.crowded:
             remarks.append(f"more groups than rows to keep at {name}: about {rates.cap:.2g} rows a group and pane")
         if rows_bind and rates.expected_rows > 0.999 * allowed:
