@@ -287,6 +287,7 @@ def test_as_many_groups_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
     made = told(policy(), "rides", [known]).plan(stats, Budget(0.0123456789, 0.01, 3.0, "too many rows"))
     assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes
     room = made.points["rides"].named_groups
-    assert f"the plan has room for {room:,} groups of a pane at rides" in made.cause
-    some = told(policy(max_groups=room), "rides", [tally([9000] * 5)])
-    assert "room" not in some.plan(stats, Budget(0.1, 0.1, 3.0, "too many rows")).cause
+    assert f"the plan has room for {room:,} groups a drop point" in made.cause
+    chosen = told(policy(max_groups=100), "rides", [known]).plan(stats, Budget(0.1, 0.1, 3.0, "too many rows"))
+    assert chosen.points["rides"].named_groups == 100
+    assert "room" not in chosen.cause

@@ -125,6 +125,8 @@ class ConceptDrop(GroupPolicy):
         fitting = groups_within(stats.plan_bytes or self.plan_bytes)
         room = min(fitting, self.max_groups or fitting) // max(len(stats.points), 1)
         points = {name: self._setting(name, point, budget, room, remarks) for name, point in stats.points.items()}
+        if fitting < (self.max_groups or fitting + 1) and any(one.named_groups == room for one in points.values()):
+            remarks.append(f"the plan has room for {room:,} groups a drop point")
         return DropPlan(version=0, points=points, cause="; ".join([budget.cause, *remarks]))
 
     def _setting(self, name: str, point: PointStats, budget: Budget, room: int, remarks: list[str]) -> GroupDrop:
@@ -158,8 +160,6 @@ class ConceptDrop(GroupPolicy):
             part = left / (tally.progress + left)
             enough = accuracy.rows(variation, panes) * part
         rates = window_rates(tally, allowed, left=left, min_rows=self.min_rows, max_named=room, enough_rows=enough)
-        if len(rates.keys) == room:
-            remarks.append(f"the plan has room for {room:,} groups of a pane at {name}")
         if rates.crowded:
             remarks.append(f"more groups than rows to keep at {name}: about {rates.cap:.2g} rows a group and pane")
         if rows_bind and rates.expected_rows > 0.999 * allowed:

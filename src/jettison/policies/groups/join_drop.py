@@ -124,7 +124,7 @@ class JoinDrop(GroupPolicy):
             for name in stats.points
         }
         remarks = dict.fromkeys(remark for _, of_pane in allowed for remark in of_pane)
-        if any(len(made.keys) == room for made in rates):
+        if fitting < (self.max_groups or fitting + 1) and any(len(made.keys) == room for made in rates):
             remarks[f"the plan has room for {room:,} heavy keys of a pane"] = None
         return DropPlan(0, points, "; ".join([budget.cause, *remarks]))
 
