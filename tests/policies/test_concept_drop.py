@@ -286,3 +286,8 @@ def test_as_many_groups_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
     stats = Stats(0, 0.0, 1.0, {"rides": PointStats(1000, 1000)}, plan_bytes=plan_bytes)
     made = told(policy(), "rides", [known]).plan(stats, Budget(0.0123456789, 0.01, 3.0, "too many rows"))
     assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes
+    room = made.points["rides"].named_groups
+    assert f"the plan has room for {room:,} groups a drop point" in made.cause
+    chosen = told(policy(max_groups=100), "rides", [known]).plan(stats, Budget(0.1, 0.1, 3.0, "too many rows"))
+    assert chosen.points["rides"].named_groups == 100
+    assert "room" not in chosen.cause

@@ -116,3 +116,4 @@ def test_as_many_keys_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
     stats, budget = Stats(0, 0.0, 1.0, points, plan_bytes=plan_bytes), Budget(0.0123456789, 0.01, 3.0, "too many rows")
     made = told(told(policy(), "left", [side]), "right", [side]).plan(stats, budget)
     assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes
+    assert f"the plan has room for {made.points['left'].named_groups:,} heavy keys of a pane" in made.cause

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,10 +27,11 @@ from jettison.policies.groups.group_keys import GROUP_BITS, PANES, packed, unpac
 from jettison.policies.groups.group_setting import GroupDrop, keep_shares
 from jettison.runtime.schedule import Schedule
 from jettison.spark.channel import Channel
-from jettison.spark.drop_point import DropPoint
+from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import GroupMechanism
 from jettison.spark.mechanisms import group_mechanism as group_drop
+from jettison.spark.mechanisms.random_mechanism import threshold
 from jettison.spark.mechanisms.window_mechanism import floor_divided
 from told_stream import InStep
 
@@ -42,7 +44,12 @@ POLICY = jt.ConceptDrop(group="key", time="at", window="10 seconds")
 
 
 def guard(
-    spark: SparkSession, folder: Path, rows: DataFrame, setting: GroupDrop | Forged, **point: object
+    spark: SparkSession,
+    folder: Path,
+    rows: DataFrame,
+    setting: GroupDrop | Forged,
+    policy: jt.ConceptDrop = POLICY,
+    **point: object,
 ) -> DataFrame:
     """Guard a batch DataFrame under a plan."""
     channel = Channel(Folder(folder), lease_s=60.0, size=512 * 1024)
@@ -51,7 +58,7 @@ def guard(
     else:
         channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
     drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
-    mechanism = GroupMechanism(POLICY.spec)
+    mechanism = GroupMechanism(policy.spec)
     plan = channel.plan_row(spark, {"rows": mechanism}, metric=drop_point.plan_metric)
     return guarded(rows, drop_point, mechanism, plan)
 
@@ -91,6 +98,33 @@ def test_rows_are_kept_with_the_share_of_their_group_and_pane(spark, tmp_path, g
     assert kept["jt_weight"].sum() == pytest.approx(len(every), rel=0.05)
     rare = share < 0.2
     assert np.isin(every["id"][rare], kept["id"]).sum() == pytest.approx(share[rare].sum(), abs=5 * rare.sum() ** 0.5)
+
+
+@pytest.mark.parametrize("protect", [None, "id % 100 = 0"])
+def test_the_group_is_not_read_where_the_hash_alone_decides(spark, tmp_path, protect):
+    """No group is kept at more than 0.3 of its rows: to read one of a row whose hash lies above that is an error here."""
+    rows = rows_of(spark, 20_000, 40, 2)
+    hashes = np.array(
+        [
+            row.hash
+            for row in rows.select(F.shiftright(F.xxhash64("key"), GROUP_BITS).alias("hash")).distinct().collect()
+        ]
+    )
+    setting = random_setting(np.random.default_rng(5), hashes, 2)
+    low = tuple(tuple(0.3 * keep for keep in keeps) for keeps in setting.keeps)
+    setting = replace(setting, others=(0.3, 0.1), keeps=low, new_keep_fraction=0.2)
+    point = {} if protect is None else {"protect": F.expr(protect)}
+    above = identity_hash(rows, DropPoint("rows", ("id",))) > threshold(F.lit(0.3))
+    above = above if protect is None else above & ~F.expr(protect)
+    read = F.when(above, F.raise_error(F.lit("read"))).otherwise(F.col("key"))
+    lazy = jt.ConceptDrop(group=read, time="at", window="10 seconds")
+    (tmp_path / "lazy").mkdir()
+    found = guard(spark, tmp_path / "lazy", rows, setting, lazy, **point).select("id", "jt_weight").collect()
+    assert set(found) == set(guard(spark, tmp_path, rows, setting, **point).select("id", "jt_weight").collect())
+    assert 1_000 < len(found) < 6_000
+    # Where groups that are not named are kept whole, all have to be read.
+    with pytest.raises(SparkRuntimeException, match="read"):
+        guard(spark, tmp_path / "lazy", rows, replace(setting, others=(1.0, 1.0)), lazy, **point).count()
 
 
 def test_keys_agree_with_those_of_numpy(spark):

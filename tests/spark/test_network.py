@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -296,6 +300,96 @@ def test_every_admission_control_sheds_at_the_inputs_as_in_the_simulator(source,
     assert kept["Input-Cost-Uniform"] == pytest.approx([0.5, 0.5])
 
 
+def test_identity_and_arrival_may_be_columns(source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows are kept as under the names, and what was added for the network does not come out of it."""
+    monkeypatch.setattr(network_module, "NetworkDrop", fixed({"readings": RandomDrop(0.4)}))
+    given = {"names": ("id", "at"), "columns": ([F.col("id") + 0], F.to_timestamp("at"))}
+    kept = {}
+    source.land(rows(0, 500))
+    for name, (row_id, arrival) in given.items():
+        network, sinks = Network(), [Collected(), Collected()]
+        stream = network.input("readings", source.stream(), row_id=row_id, arrival=arrival)
+        for number, sink in enumerate(sinks):
+            network.output(f"out{number}", network.filter(f"part{number}", stream, f"id % 2 = {number}"), sink)
+        run(network, tmp_path / name, source, [], available_now=True)
+        kept[name] = [sink.ids() for sink in sinks]
+        assert set(sinks[0].rows[0].asDict()) == {"id", "key", "value", "vip", "at"}
+    assert kept["names"] == kept["columns"]
+    assert 100 < sum(map(len, kept["names"])) < 300
+
+
+class Crossing:
+    """A sink that is done only when all of its kind have been called for the batch: alone it waits in vain."""
+
+    def __init__(self, meeting: threading.Barrier) -> None:
+        self._meeting = meeting
+        self.seen: list[tuple[int, int, str | None]] = []
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        self._meeting.wait(timeout=60)
+        # Local properties belong to a thread: by this one Spark tells whose jobs these are.
+        group = rows.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")
+        self.seen.append((batch_id, rows.count(), group))
+
+
+def parts(source: Any, sinks: Mapping[str, Any], **settings: Any) -> Network:
+    """Each sink gets the rows whose number leaves the same remainder."""
+    network = Network(**settings)
+    stream = network.input("readings", source.stream(), row_id="id")
+    for number, (name, sink) in enumerate(sinks.items()):
+        part = network.filter(f"part{number}", stream, f"id % {len(sinks)} = {number}")
+        network.output(name, part, sink)
+    return network
+
+
+def test_sinks_of_a_batch_run_side_by_side_as_jobs_of_the_query(source, tmp_path: Path) -> None:
+    meeting = threading.Barrier(3)
+    sinks = {name: Crossing(meeting) for name in ("a", "b", "c")}
+    query = run(parts(source, sinks), tmp_path, source, [rows(0, 90), rows(90, 390)])
+    for sink in sinks.values():
+        assert sink.seen == [(0, 30, str(query.runId)), (1, 100, str(query.runId))]
+
+
+def test_sinks_can_be_called_one_after_another(source, tmp_path: Path) -> None:
+    called: list[tuple[str, int, str]] = []
+
+    def noting(name: str) -> Callable[[DataFrame, int], None]:
+        def sink(rows: DataFrame, batch_id: int) -> None:
+            called.append((name, rows.count(), "begins"))
+            time.sleep(0.05)
+            called.append((name, rows.count(), "ends"))
+
+        return sink
+
+    run(parts(source, {name: noting(name) for name in "abcde"}, sinks_at_once=1), tmp_path, source, [rows(0, 100)])
+    assert called == [(name, 20, end) for name in "abcde" for end in ("begins", "ends")]
+
+
+def test_an_error_of_one_sink_fails_the_batch_and_names_its_output(source, tmp_path: Path) -> None:
+    """All sinks get the batch again when the query is started again."""
+
+    class Full(Exception):
+        pass
+
+    full = [True]
+
+    def failing(rows: DataFrame, batch_id: int) -> None:
+        if full[0]:
+            raise Full("the disk is full")
+
+    others = {name: Collected() for name in ("a", "b", "d", "e", "f")}
+    sinks = {"a": others["a"], "b": others["b"], "broken": failing, **others}
+    source.land(rows(0, 60))
+    with pytest.raises(StreamingQueryException, match=r"(?s)the disk is full.*in the sink of output 'broken'"):
+        run(parts(source, sinks), tmp_path, source, [], available_now=True)
+    full[0] = False
+    query = parts(source, sinks).start(latency="1 minute", checkpoint=tmp_path / "checkpoint", available_now=True)
+    query.awaitTermination()
+    ids = sorted(i for sink in others.values() for i in sink.ids())
+    assert ids == [i for i in range(60) if i % 6 != 2]
+    assert {batch for sink in others.values() for batch in sink.batches} == {0}
+
+
 def test_walking_the_road_map_changes_only_the_plan(source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two outputs of different tolerance: the tolerant one is shed, within one run of one query."""
 
@@ -425,11 +519,12 @@ def test_mistakes_are_refused(source, tmp_path: Path) -> None:
     stream = network.input("readings", source.stream(), row_id="id")
     with pytest.raises(InvalidSetting, match="same `row_id` columns"):
         network.input("others", source.stream(), row_id="key")
-    for given in ({"row_id": F.col("id")}, {"row_id": ["id", F.col("key")]}, {"row_id": "id", "arrival": F.col("at")}):
-        with pytest.raises(
-            InvalidInput, match=r"must be given by names of columns only.*one identity through the network"
-        ):
-            network.input("others", source.stream(), **given)
+    with pytest.raises(InvalidInput, match="must be given by names of columns, or columns"):
+        network.input("others", source.stream(), row_id=["id", 7])
+    with pytest.raises(InvalidSetting, match="same `row_id` columns"):
+        network.input("others", source.stream(), row_id=F.col("id"))
+    with pytest.raises(InvalidSetting, match="`sinks_at_once` must be 1 or more, got 0"):
+        Network(sinks_at_once=0)
     network.output("o", network.map("narrow", stream, lambda r: r.select("id")), Collected())
     with pytest.raises(MissingColumn, match=r"jt_weight.*box 'narrow'"):
         network.start(latency="1 minute", checkpoint=tmp_path / "c")

@@ -31,7 +31,6 @@ from jettison.spark.unstarted import UnstartedWatch
 
 Accounting = Literal["auto", "metrics", "observe"]
 _TOKEN_FILE = "token"
-_ROW_ID, _ARRIVAL = "jt_row_id", "jt_arrived_at"
 
 
 class Assembly:
@@ -87,13 +86,7 @@ class Assembly:
                 hint="that policy can except no rows; leave `protect` out or take another policy",
             )
         columns, first = rows.columns, WEIGHT not in rows.columns  # no other guard stands before it
-        ids = [row_id] if isinstance(row_id, (str, Column)) else list(row_id or ())
-        rows, id_names = validate.named(rows, ids, _ROW_ID, "row_id", where=where)
-        rows, arrival_names = validate.named(
-            rows, [] if arrival is None else [arrival], _ARRIVAL, "arrival", where=where
-        )
-        identity = validate.identity(rows, id_names, where=where)
-        arrived = validate.timestamp(rows, arrival_names[0], where=where) if arrival_names else None
+        rows, identity, arrived = validate.identified(rows, row_id, arrival, where=where)
         protected = None if protect is None else validate.predicate(rows, protect, where=where)
         self._connect(rows.sparkSession)
         # Kept rows have to be observed for their arrivals in any case; these two need the dropped ones as well.

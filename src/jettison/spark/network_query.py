@@ -19,8 +19,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jettison.core.documents import checked
 from jettison.core.durations import Duration, microseconds
-from jettison.errors import InvalidInput, MissingColumn, refuse
+from jettison.errors import MissingColumn, refuse
 from jettison.policies.network import document
 from jettison.policies.network.graph import Arc, Box, Input, Output, QueryGraph, arc_into
 from jettison.policies.network.network_drop import NetworkDrop
@@ -39,6 +40,7 @@ from jettison.spark.network_rows import (
     shared_by_exchange,
     union_all,
 )
+from jettison.spark.network_sinks import SINKS_AT_ONCE, AtOnce, call_sinks
 from jettison.spark.shedder import Shedder
 
 if TYPE_CHECKING:
@@ -82,6 +84,9 @@ class Network:
         Column that value-based QoS graphs speak of.
     integral_values
         Whether that column holds whole numbers only.
+    sinks_at_once
+        How many sinks of a micro-batch run side by side, each in a thread of its own. With 1 they are called one after
+        another, in the order of the outputs: for sinks that share what is not thread-safe.
 
     Notes
     -----
@@ -89,9 +94,12 @@ class Network:
     therefore still count, and windows close when they are due for all. The output mode is append.
     """
 
-    def __init__(self, *, value: str = "value", integral_values: bool = False) -> None:
+    def __init__(
+        self, *, value: str = "value", integral_values: bool = False, sinks_at_once: int = SINKS_AT_ONCE
+    ) -> None:
         self._value = value
         self._integral = integral_values
+        self._sinks_at_once = checked("sinks_at_once", sinks_at_once, AtOnce)
         self._inputs: dict[str, Input] = {}
         self._boxes: dict[str, Box] = {}
         self._outputs: dict[str, Output] = {}
@@ -101,6 +109,7 @@ class Network:
         self._sinks: dict[str, Sink] = {}
         self._facts: dict[str, BoxFacts] = {}
         self._id: tuple[str, ...] = ()
+        self._added: set[str] = set()
         self.shedder: Shedder | None = None
 
     def input(
@@ -108,29 +117,27 @@ class Network:
         name: str,
         rows: DataFrame,
         *,
-        row_id: str | Sequence[str],
-        arrival: str | None = None,
+        row_id: Column | str | Sequence[Column | str],
+        arrival: Column | str | None = None,
         rate: float = 1.0,
         values: Sequence[tuple[float, float, float]] = (),
     ) -> Stream:
-        """Add a source. All inputs have the same identity columns; `rate` and `values` as in `Input`."""
+        """Add a source. All inputs have the same identity columns; `rate` and `values` as in `Input`.
+
+        What identifies a row goes with it through the network: where it is an expression, as a column `jt_row_id0` (the
+        next `jt_row_id1`), which boxes carry on like any other and outputs do not show.
+        """
         where = f"input {name!r}"
         validate.streaming(rows, where=where)
-        for argument, given in (("row_id", row_id), ("arrival", arrival)):
-            for one in [given] if isinstance(given, (str, Column)) else given or ():
-                if not isinstance(one, str):
-                    hint = (
-                        "a row keeps one identity through the network: add the column with `withColumn`, pass its name"
-                    )
-                    expected = f"`{argument}` must be given by names of columns only"
-                    refuse(expected, repr(one), where=where, hint=hint, error=InvalidInput)
-        columns = validate.identity(rows, row_id, where=where)
+        given = rows.columns
+        rows, columns, arrived = validate.identified(rows, row_id, arrival, where=where)
         if self._id and columns != self._id:
             got = f"{', '.join(columns)} after {', '.join(self._id)}"
             hint = "rename the columns before `input`: a row keeps one identity through the whole network"
             refuse("all inputs must have the same `row_id` columns", got, where=where, hint=hint)
         self._id = columns
-        self._arrival[name] = None if arrival is None else validate.timestamp(rows, arrival, where=where)
+        self._arrival[name] = arrived
+        self._added |= {column for column in rows.columns if column not in given}
         self._rows[name] = rows
         self._inputs[name] = Input(name, rate, tuple((a, b, c) for a, b, c in values))
         return Stream(name)
@@ -320,7 +327,8 @@ class Network:
         for box in graph.boxes.values():
             entering = [on_arc[arc_into(box, port)] for port in range(len(box.sources))]
             emit(box.name, self.applied(graph, box, entering))
-        return {name: on_arc[Arc(output.source, name)] for name, output in graph.outputs.items()}
+        outputs = {name: on_arc[Arc(output.source, name)] for name, output in graph.outputs.items()}
+        return {name: rows.drop(*self._added) for name, rows in outputs.items()} if self._added else outputs
 
     def applied(self, graph: QueryGraph, box: Box, entering: Sequence[DataFrame]) -> DataFrame:
         """What a box makes of the rows that enter it, with weights carried on."""
@@ -365,9 +373,15 @@ class Network:
         batch.persist()
         try:
             batch.count()
-            for number, (name, column) in enumerate(columns.items()):
-                rows = batch.where(F.col(OUTPUT) == number).select(f"{column}.*")
-                self._sinks[name](rows.coalesce(tasks), batch_id)
+            calls = {
+                name: partial(
+                    self._sinks[name],
+                    batch.where(F.col(OUTPUT) == number).select(f"{column}.*").coalesce(tasks),
+                    batch_id,
+                )
+                for number, (name, column) in enumerate(columns.items())
+            }
+            call_sinks(batch.sparkSession, calls, self._sinks_at_once)
         finally:
             batch.unpersist()
 

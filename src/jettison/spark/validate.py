@@ -17,6 +17,7 @@ from jettison.errors import InvalidInput, MissingColumn, did_you_mean, refuse
 
 Found = TypeVar("Found")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ROW_ID, _ARRIVAL = "jt_row_id", "jt_arrived_at"
 
 
 def checkpoint(given: object) -> Folder:
@@ -93,6 +94,21 @@ def named(
                 cause=error,
             )
     return rows, tuple(names)
+
+
+def identified(
+    rows: DataFrame,
+    row_id: Column | str | Sequence[Column | str],
+    arrival: Column | str | None,
+    *,
+    where: str,
+) -> tuple[DataFrame, tuple[str, ...], str | None]:
+    """Names of the columns that identify a row and tell its arrival, and `rows` with those added that are expressions."""
+    ids = [row_id] if isinstance(row_id, (str, Column)) else list(row_id or ())
+    rows, id_names = named(rows, ids, _ROW_ID, "row_id", where=where)
+    rows, arrivals = named(rows, [] if arrival is None else [arrival], _ARRIVAL, "arrival", where=where)
+    arrived = timestamp(rows, arrivals[0], where=where) if arrivals else None
+    return rows, identity(rows, id_names, where=where), arrived
 
 
 def identity(rows: DataFrame, row_id: str | Sequence[str], *, where: str) -> tuple[str, ...]:

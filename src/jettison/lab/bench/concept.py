@@ -21,14 +21,18 @@ from jettison.lab.bench.streams import KeepShare, in_turn, median, median_ratio,
 from jettison.policies.base import Policy
 from jettison.policies.groups.concept_drop import ConceptDrop
 
-_SCHEMA = "offset BIGINT, time TIMESTAMP, key BINARY, value STRING"
+SCHEMA = "offset BIGINT, time TIMESTAMP, key BINARY, value STRING"
 _RIDE = "ride_id STRING, route STRING, distance_km DOUBLE, tip DOUBLE, payment STRING, passengers INT, fare DOUBLE"
 ROUTE = """substring_index(substring_index(value, '","distance_km"', 1), '"', -1)"""
 """Reads the group out of a row by two searches for bytes, from the end of the row that is nearer to it."""
+WEIGHTED = "try_divide(sum(jt_weight * fare), sum(jt_weight))"
+FIXED_PLACE = "substring(cast(value as binary), 40, 6)"
+"""Takes the group from where it stands in every row, without looking for it."""
 KEEP = 0.03
 WINDOW = "10 minutes"
 ROWS_PER_BATCH = 800_000
 BATCHES = 5
+_OVER_UNIFORM = {"by group": 1.3, "by group, from a fixed place": 1.3, "by group, from the record's key": 1.1}
 GROUPS = 1_000
 
 
@@ -44,8 +48,7 @@ class Run:
 
 def grouped_mean(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
     """Rows and mean fare by route and window: weighted, without bounds, where rows were dropped."""
-    weighted = F.try_divide(F.sum(F.expr("jt_weight * fare")), F.sum("jt_weight"))
-    query = Query(spark, lambda kind: F.avg("fare") if kind == "plain" else weighted)
+    query = Query(spark, lambda kind: F.avg("fare") if kind == "plain" else F.expr(WEIGHTED))
     return _judged("grouped mean", query.measured(folder, repetitions), 2.25)
 
 
@@ -99,6 +102,7 @@ class Query:
             "plain": ("plain", None),
             "uniform": ("dropped", lambda: KeepShare(KEEP)),
             "by group": ("dropped", lambda: _by_group(ROUTE)),
+            "by group, from a fixed place": ("dropped", lambda: _by_group(FIXED_PLACE)),
             "by group, from the record's key": ("dropped", lambda: _by_group("key")),
             "by group, counted": ("emptied", lambda: _by_group("route", exact_counts=True)),
         }
@@ -111,12 +115,17 @@ class Query:
 
     def _run(self, rows: Path, checkpoint: Path, kind: str, policy: Callable[[], Policy] | None) -> Run:
         shutil.rmtree(checkpoint, ignore_errors=True)
-        source = self.spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(rows))
+        source = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(rows))
         shedder = None if policy is None else jt.Shedder(latency="1 hour", checkpoint=checkpoint, policy=policy())
         if shedder is not None:
             source = source.withColumn("route", F.expr(ROUTE)) if kind == "emptied" else source
             source = shedder.guard(source, row_id="offset")
-        writer = self._answers(source, kind).writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        writer = (
+            grouped(source, kind, self.fare(kind))
+            .writeStream.format("noop")
+            .outputMode("update")
+            .trigger(availableNow=True)
+        )
         query = to_end(writer if shedder else writer.option("checkpointLocation", str(checkpoint)), shedder)()
         progress = [p for p in query.recentProgress if p.numInputRows]
         totals = shedder.ledger.totals() if shedder else None
@@ -127,17 +136,19 @@ class Query:
             state_bytes=max(p.stateOperators[0].memoryUsedBytes for p in progress),
         )
 
-    def _answers(self, rows: DataFrame, kind: str) -> DataFrame:
-        carried = ["time"] if kind == "plain" else ["time", "jt_weight"]
-        ride = F.from_json("value", _RIDE)
-        if kind == "emptied":
-            parsed = rows.select(*carried, "route", ride["fare"].alias("fare"))
-        else:
-            parsed = rows.select(*carried, ride.alias("ride")).select(*carried, "ride.*")
-        # The number of rows there were: estimated where dropped rows are gone.
-        count = F.sum("jt_weight") if kind == "dropped" else F.count(F.lit(1))
-        grouped = parsed.withWatermark("time", "1 minute").groupBy(F.window("time", WINDOW), "route")
-        return grouped.agg(self.fare(kind).alias("fare"), count.alias("rows"))
+
+def grouped(rows: DataFrame, kind: str, fare: Column) -> DataFrame:
+    """The aggregate by route and window over rides that are parsed first."""
+    carried = ["time"] if kind == "plain" else ["time", "jt_weight"]
+    ride = F.from_json("value", _RIDE)
+    if kind == "emptied":
+        parsed = rows.select(*carried, "route", ride["fare"].alias("fare"))
+    else:
+        parsed = rows.select(*carried, ride.alias("ride")).select(*carried, "ride.*")
+    # The number of rows there were: estimated where dropped rows are gone.
+    count = F.sum("jt_weight") if kind == "dropped" else F.count(F.lit(1))
+    by_route = parsed.withWatermark("time", "1 minute").groupBy(F.window("time", WINDOW), "route")
+    return by_route.agg(fare.alias("fare"), count.alias("rows"))
 
 
 def _by_group(group: str, *, exact_counts: bool = False) -> Policy:
@@ -171,7 +182,15 @@ def _judged(name: str, runs: Mapping[str, list[Run]], better: float) -> list[Res
             beside, against = cpu_ratio(runs[kind], runs["uniform"]), {"ratio": "by group over uniform"}
             larger, grown = state[kind] / state["plain"], {"ratio": "shed over plain"}
             figures += [
-                Result("task CPU against uniform", cpu[kind], "s", cpu["uniform"], beside, at_most=1.5, config=against),
+                Result(
+                    "task CPU against uniform",
+                    cpu[kind],
+                    "s",
+                    cpu["uniform"],
+                    beside,
+                    at_most=_OVER_UNIFORM.get(kind, 1.5),
+                    config=against,
+                ),
                 Result("memory of the state", state[kind], "bytes", state["plain"], larger, at_most=1.0, config=grown),
             ]
         config = {

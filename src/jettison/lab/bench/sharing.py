@@ -7,6 +7,7 @@ measured, both are run over a small file and must give each output the same ride
 from __future__ import annotations
 
 import shutil
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import parsed, raw_rides
 from jettison.spark.network_query import Network
 from jettison.spark.network_rows import Sink
+from jettison.spark.network_sinks import SINKS_AT_ONCE
 
 _OUTPUTS = 20
 _ROWS_PER_FILE = 120_000
@@ -56,6 +58,24 @@ def sharing(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]
                 "separate_wall_s": [round(run.wall_s, 1) for run in separate],
                 "network_wall_s": [round(run.wall_s, 1) for run in network],
             },
+        )
+    ]
+
+
+def sinks(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
+    """Wall time of a micro-batch's sinks, side by side and one after another; the first micro-batch of a run compiles."""
+    land_all(folder / "in", _ROWS_PER_FILE * _BATCHES, rows_per_file=_ROWS_PER_FILE)
+    runs = {str(count): partial(_sinks_s, spark, folder, count) for count in (1, SINKS_AT_ONCE)}
+    one, several = in_turn(runs, repetitions, warm_ups=1).values()
+    return [
+        Result(
+            f"{_OUTPUTS} outputs behind a shared parse: sinks' wall time with {SINKS_AT_ONCE} threads over one",
+            value=median(several, float),
+            unit="s",
+            baseline=median(one, float),
+            ratio=median_ratio(several, one, float),
+            at_most=1.0 / 1.48,
+            config={"outputs": _OUTPUTS, "rows_per_batch": _ROWS_PER_FILE, "repetitions": repetitions},
         )
     ]
 
@@ -96,6 +116,24 @@ def _checksum(answers: Answers, output: int) -> Sink:
     return sink
 
 
+def _sinks_s(spark: SparkSession, folder: Path, at_once: int) -> float:
+    """From the start of a micro-batch's first sink to the end of its last, the mean of all but the first micro-batch."""
+    spans: dict[int, list[tuple[float, float]]] = {}
+
+    def timed(output: int) -> Sink:
+        def sink(rows: DataFrame, batch_id: int) -> None:
+            begin = time.perf_counter()
+            _discard(output)(rows, batch_id)
+            spans.setdefault(batch_id, []).append((begin, time.perf_counter()))
+
+        return sink
+
+    _network(spark, folder / "in", folder / "run", timed, sinks_at_once=at_once)
+    shutil.rmtree(folder / "run")
+    del spans[0]
+    return statistics.mean(max(end for _, end in of) - min(begin for begin, _ in of) for of in spans.values())
+
+
 def _separate(spark: SparkSession, source: Path, run: Path, sink: Callable[[int], Sink] = _discard) -> None:
     queries = []
     for output in range(_OUTPUTS):
@@ -106,8 +144,14 @@ def _separate(spark: SparkSession, source: Path, run: Path, sink: Callable[[int]
         query.awaitTermination()
 
 
-def _network(spark: SparkSession, source: Path, run: Path, sink: Callable[[int], Sink] = _discard) -> None:
-    network = Network(value="fare")
+def _network(
+    spark: SparkSession,
+    source: Path,
+    run: Path,
+    sink: Callable[[int], Sink] = _discard,
+    sinks_at_once: int = SINKS_AT_ONCE,
+) -> None:
+    network = Network(value="fare", sinks_at_once=sinks_at_once)
     rides = network.input("rides", raw_rides(spark, source, files_per_batch=1), row_id=["partition", "offset"])
     parse = network.map("parse", rides, lambda rows: parsed(rows, "partition", "offset", "jt_weight"))
     for output in range(_OUTPUTS):

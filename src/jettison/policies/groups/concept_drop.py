@@ -54,8 +54,9 @@ class ConceptDrop(GroupPolicy):
     min_rows
         Rows of a group and pane below which it is not thinned.
     max_groups
-        Most groups that a plan names, all drop points together; as many as fit into 256 kB (about 10,000), unless given.
-        Beyond, groups share one rate. A plan has room for 43,000 at most.
+        Most groups that a plan names, all drop points together; unless given, as many as fit into the bytes that a plan
+        gets, 256 kB (about 10,000). Beyond, groups share one rate, and the plan's cause says so. A plan has room for 43,000
+        at most.
     strict
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
         until counts arrive, at the price of about one batch a pane that exceeds the budget.
@@ -124,6 +125,8 @@ class ConceptDrop(GroupPolicy):
         fitting = groups_within(stats.plan_bytes or self.plan_bytes)
         room = min(fitting, self.max_groups or fitting) // max(len(stats.points), 1)
         points = {name: self._setting(name, point, budget, room, remarks) for name, point in stats.points.items()}
+        if fitting < (self.max_groups or fitting + 1) and any(one.named_groups == room for one in points.values()):
+            remarks.append(f"the plan has room for {room:,} groups a drop point")
         return DropPlan(version=0, points=points, cause="; ".join([budget.cause, *remarks]))
 
     def _setting(self, name: str, point: PointStats, budget: Budget, room: int, remarks: list[str]) -> GroupDrop:

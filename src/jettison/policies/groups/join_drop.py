@@ -42,7 +42,8 @@ class JoinDrop(GroupPolicy):
     sides
         Names of the two drop points.
     max_groups
-        Most heavy keys that a plan names, on both sides; as many as fit into 128 kB (about 2,500), unless given.
+        Most heavy keys that a plan names, on both sides; unless given, as many as fit into the bytes that a plan gets,
+        128 kB (about 2,500). Beyond, keys are light, and the plan's cause says so.
     rows
         Most rows of a pane to process, both sides together; the latency bound alone, unless given.
     error, confidence
@@ -123,6 +124,8 @@ class JoinDrop(GroupPolicy):
             for name in stats.points
         }
         remarks = dict.fromkeys(remark for _, of_pane in allowed for remark in of_pane)
+        if fitting < (self.max_groups or fitting + 1) and any(len(made.keys) == room for made in rates):
+            remarks[f"the plan has room for {room:,} heavy keys of a pane"] = None
         return DropPlan(0, points, "; ".join([budget.cause, *remarks]))
 
     def _panes(self, stats: Stats) -> list[_Pane]:

@@ -1,0 +1,53 @@
+"""Calls the sinks of a network's outputs, some of them side by side: each runs jobs that leave part of the cores idle."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from jettison.core.documents import rule
+
+SINKS_AT_ONCE = 4
+"""Sinks that run side by side, unless told otherwise."""
+AtOnce = Annotated[int, rule("must be 1 or more", "1 calls one sink after another", ge=1)]
+
+
+def call_sinks(spark: SparkSession, calls: Mapping[str, Callable[[], None]], at_once: AtOnce) -> None:
+    """Call every output's sink, `at_once` of them side by side, and return when all are done.
+
+    After an error no further sink is called; those that run are waited for, and the error of the first output that
+    has one is raised, with that output's name. Sinks begin in the order of the outputs. Each runs with the local
+    properties of the caller, so that its jobs belong to the query and end with it.
+    """
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for name in calls:
+        waiting.put(name)
+    errors: dict[str, BaseException] = {}
+
+    def work() -> None:
+        while not errors:
+            try:
+                name = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                calls[name]()
+            except BaseException as error:  # whatever it is, it belongs to the caller
+                errors[name] = error
+
+    if min(at_once, len(calls)) <= 1:
+        work()  # in the caller's own thread, as a query of one sink has it
+    else:
+        threads = [InheritableThread(target=work, session=spark, daemon=True) for _ in range(min(at_once, len(calls)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for name in calls:
+        if name in errors:
+            errors[name].add_note(f"in the sink of output {name!r}")
+            raise errors[name]
