@@ -94,7 +94,7 @@ def test_a_checkpoint_that_is_not_there(refused: Callable[..., str], tmp_path: P
 
 
 def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str]) -> None:
-    assert "did you mean 'idle-json'?" in refused("bench", "idle-jsn")
+    assert "did you mean 'controller'?" in refused("bench", "controler")
     assert "did you mean 'aurora'?" in refused("reproduce", "auroa")
 
 

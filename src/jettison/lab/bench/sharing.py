@@ -7,16 +7,21 @@ measured, both are run over a small file and must give each output the same ride
 from __future__ import annotations
 
 import shutil
+import statistics
+import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.lab.bench.paired import over
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn, median, median_ratio, task_cpu_s
 from jettison.lab.demo.landing import land_all
@@ -60,6 +65,28 @@ def sharing(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]
     ]
 
 
+def side_by_side(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """Time in the sinks of a network, over that of the same sinks kept from running at the same time."""
+    land_all(folder / "in", _ROWS_PER_FILE * _BATCHES, rows_per_file=_ROWS_PER_FILE)
+    lock = threading.Lock()
+    runs = {
+        name: partial(_time_in_sinks, spark, folder, one_at_a_time)
+        for name, one_at_a_time in (("one after another", lock), ("network", nullcontext()))
+    }
+    return [
+        over(
+            f"{_OUTPUTS} sinks of a network, over one after another",
+            in_turn(runs, pairs, warm_ups=1),
+            "network",
+            float,
+            "s",
+            baseline="one after another",
+            at_most=1.0 / 1.48,  # 1.0 s where one after another takes 1.48 s
+            config={"outputs": _OUTPUTS, "rows_per_batch": _ROWS_PER_FILE, "batches": _BATCHES},
+        )
+    ]
+
+
 def same_answers(spark: SparkSession, folder: Path) -> Answers:
     """What both ways deliver of one small file; raises `AssertionError` where they differ."""
     land_all(folder / "in", _CHECKED_ROWS, rows_per_file=_CHECKED_ROWS)
@@ -94,6 +121,24 @@ def _checksum(answers: Answers, output: int) -> Sink:
         answers[output] = (found[0], found[1])
 
     return sink
+
+
+def _time_in_sinks(spark: SparkSession, folder: Path, gate: AbstractContextManager[Any]) -> float:
+    """From the start of a batch's first sink to the end of its last one, the mean of all batches."""
+    calls: dict[int, list[float]] = {}
+
+    def sink(output: int) -> Sink:
+        def write(rows: DataFrame, batch_id: int) -> None:
+            calls.setdefault(batch_id, []).append(time.perf_counter())
+            with gate:
+                _discard(output)(rows, batch_id)
+            calls[batch_id].append(time.perf_counter())
+
+        return write
+
+    _network(spark, folder / "in", folder / "run", sink)
+    shutil.rmtree(folder / "run")
+    return statistics.mean(max(times) - min(times) for times in calls.values())
 
 
 def _separate(spark: SparkSession, source: Path, run: Path, sink: Callable[[int], Sink] = _discard) -> None:

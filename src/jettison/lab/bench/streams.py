@@ -32,12 +32,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a query took: task CPU, rows a second after the first batches, and median batch time."""
+    """What one run of a query took: task CPU and rows; after its first batches rows a second, time and CPU of one."""
 
     cpu_s: float
+    rows: int
     rows_per_s: float
     batch_s: float
-    rows: int
+    batch_cpu_s: float
 
 
 class KeepShare(UniformDrop):
@@ -130,14 +131,17 @@ def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: 
     shutil.rmtree(folder, ignore_errors=True)
     run = variant(folder)
     before = task_cpu_s(spark)
-    batches = [p for p in run().recentProgress if p.numInputRows]
-    seconds = [p.durationMs["triggerExecution"] / 1e3 for p in batches]
-    rows = [p.numInputRows for p in batches]
+    query = run()
+    batches = [p for p in query.recentProgress if p.numInputRows]
+    later = batches[skip_batches:]
+    seconds = [p.durationMs["triggerExecution"] / 1e3 for p in later]
+    later_cpu_s = task_cpu_s(spark, run_id=str(query.runId), first_batch=later[0].batchId)
     return Cost(
         cpu_s=task_cpu_s(spark) - before,
-        rows_per_s=sum(rows[skip_batches:]) / sum(seconds[skip_batches:]),
-        batch_s=statistics.median(seconds[skip_batches:]),
-        rows=sum(rows),
+        rows=sum(p.numInputRows for p in batches),
+        rows_per_s=sum(p.numInputRows for p in later) / sum(seconds),
+        batch_s=statistics.median(seconds),
+        batch_cpu_s=later_cpu_s / len(later),
     )
 
 
