@@ -242,8 +242,10 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how) or [])
-    assert CliRunner().invoke(cli.app, ["bench", "sharing", "--repetitions", "3"]).exit_code == 0
-    assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None}
+    for option in ("--repetitions", "--pairs"):
+        assert CliRunner().invoke(cli.app, ["bench", "sharing", option, "3"]).exit_code == 0
+        assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None}
+        told.clear()
 
 
 @pytest.mark.parametrize(("required", "status"), [(False, 0), (True, 1)])
