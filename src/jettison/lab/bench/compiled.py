@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from jettison.lab.bench.paired import over
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.steady import steady_fares
+from jettison.lab.bench.steady import land_batches, steady_fares
 from jettison.lab.bench.streams import in_turn
-from jettison.lab.demo.landing import land_all
 
 _WARM_UP, _BATCHES, _SPARE, _ROWS = 30, 200, 20, 100
 
@@ -21,7 +20,7 @@ def growth(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
 
     The number of classes does not vary as times do: one run of each side tells it, whatever `pairs` says.
     """
-    land_all(folder / "in", _ROWS * (_WARM_UP + _BATCHES + _SPARE), rows_per_file=_ROWS)
+    land_batches(folder / "in", _WARM_UP + _BATCHES + _SPARE, _ROWS)
     run = partial(steady_fares, spark, folder, warm_up=_WARM_UP, batches=_BATCHES)
     found = in_turn({"plain": partial(run, None), "guard": partial(run, 1.0)}, 1)
     (plain,), (guarded,) = found["plain"], found["guard"]

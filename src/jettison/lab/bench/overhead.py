@@ -15,6 +15,7 @@ from jettison.lab.bench import streams
 from jettison.lab.bench.fixed_plan import under_fixed_plan
 from jettison.lab.bench.paired import added, over
 from jettison.lab.bench.result import Result
+from jettison.lab.bench.steady import land_batches
 from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import plain_fares, raw_rides, shed_fares
 from jettison.policies import UniformDrop
@@ -28,9 +29,10 @@ _BATCH, _BATCH_CPU = attrgetter("batch_s"), attrgetter("batch_cpu_s")
 
 def small_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     """The demo's query on batches of 2,000 rows: median batch, and task CPU of a batch."""
-    how = {"batches": 30, "rows_per_batch": 2000, "left_out": 10}
-    source = _rides(spark, folder / "in", batches=30, rows_per_file=2000, files_per_batch=1)
-    costs = streams.alternate(spark, folder, _fares(source), pairs, skip_batches=10)
+    how = {"batches": 24, "rows_per_batch": 2000, "left_out": 8}
+    land_batches(folder / "in", 24, 2000)
+    source = partial(raw_rides, spark, folder / "in", files_per_batch=1)
+    costs = streams.alternate(spark, folder, _fares(source), pairs, skip_batches=8)
     full = "guard, arrival and bounds"
     parts = ("guard", "guard and arrival", "bounds without a guard")
     return [

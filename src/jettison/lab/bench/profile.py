@@ -12,9 +12,8 @@ from rich.console import Console
 
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.steady import Steady, steady_fares
+from jettison.lab.bench.steady import Steady, land_batches, steady_fares
 from jettison.lab.bench.streams import in_turn
-from jettison.lab.demo.landing import land_all
 from jettison.lab.fresh_process import in_fresh_process
 from jettison.spark.session import local_session
 
@@ -85,6 +84,6 @@ def _in_this_process(rows_per_batch: int, pairs: int) -> dict[str, list[Steady]]
         tempfile.TemporaryDirectory(prefix="jettison-profile-") as scratch,
     ):
         folder = Path(scratch)
-        land_all(folder / "in", rows_per_batch * (_WARM_UP + _BATCHES + _SPARE), rows_per_file=rows_per_batch)
+        land_batches(folder / "in", _WARM_UP + _BATCHES + _SPARE, rows_per_batch)
         run = partial(steady_fares, spark, folder, warm_up=_WARM_UP, batches=_BATCHES)
         return in_turn({side: partial(run, share) for side, share in SIDES.items()}, pairs, warm_ups=1)

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import jettison as jt
 from jettison.lab.bench.driver_process import cpu_by_thread
 from jettison.lab.bench.streams import KeepShare, driver_says
+from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import Runner, guarded_rides, plain_fares, raw_rides, shed_fares, started
 
 _LOOK_AGAIN_S = 0.3
@@ -36,10 +37,15 @@ class Steady:
     threads: int
 
 
+def land_batches(folder: Path, batches: int, rows_per_batch: int) -> None:
+    """Rides for so many batches, a second of event time each, so that every fifth one closes windows."""
+    land_all(folder, rows_per_batch * batches, rows_per_file=rows_per_batch, event_speed=10.0)
+
+
 def steady_fares(
     spark: SparkSession, folder: Path, keep_fraction: float | None, *, warm_up: int, batches: int
 ) -> Steady:
-    """Run the demo's query over the files in a folder, one a batch, and look at the driver for so many batches.
+    """Run the demo's query over the files in `in`, one a batch, and look at the driver for so many batches.
 
     Guarded with arrivals and bounds, under a plan that keeps such a share; or plain, where there is none.
     """
