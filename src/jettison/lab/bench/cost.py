@@ -24,6 +24,7 @@ _PAIR_S, _SLACK_S = 300.0, 600.0
 
 ON_SPARK: Mapping[str, OnSpark] = {
     "small-batch": overhead.small_batch,
+    "small-batch-parts": overhead.small_batch_parts,
     "large-batch": overhead.large_batch,
     "empty-batch": overhead.empty_batch,
     "native": overhead.native,
