@@ -16,10 +16,11 @@ from jettison.errors import Unsupported, refuse
 
 _PROC = Path("/proc")
 _LOOK_AGAIN_S = 0.5
+JIT = "JIT compiler"
 _KINDS = (
     ("tasks", r"Executor task l"),
     ("micro-batch: planning, generating code, logs", r"stream executio"),
-    ("JIT compiler", r"C[12] Compiler"),
+    (JIT, r"C[12] Compiler"),
     ("garbage collection", r"GC Thread|G1 |VM Thread|VM Periodic"),
     ("listener bus", r"spark-listener-"),
     ("web interface", r"SparkUI|qtp\d"),

@@ -37,9 +37,9 @@ class Steady:
     threads: int
 
 
-def land_batches(folder: Path, batches: int, rows_per_batch: int) -> None:
+def land_batches(folder: Path, batches: int, rows_per_batch: int, *, event_speed: float = 10.0) -> None:
     """Rides for so many batches, a second of event time each, so that every fifth one closes windows."""
-    land_all(folder, rows_per_batch * batches, rows_per_file=rows_per_batch, event_speed=10.0)
+    land_all(folder, rows_per_batch * batches, rows_per_file=rows_per_batch, event_speed=event_speed)
 
 
 def steady_fares(
