@@ -92,6 +92,8 @@ def test_a_process_that_is_gone_has_no_threads() -> None:
 @pytest.mark.parametrize(
     ("thread", "kind"),
     [
+        ("Executor task l", "tasks"),
+        ("Executor task i", "tasks"),  # what Spark calls one that waits for work
         ("stream executio", "micro-batch: planning, generating code, logs"),
         ("G1 Conc#0", "garbage collection"),
         ("GC Thread#1", "garbage collection"),

@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 _LOOK_AGAIN_S = 0.5
 JIT = "JIT compiler"
 _KINDS = (
-    ("tasks", r"Executor task l"),
+    ("tasks", r"Executor task"),
     ("micro-batch: planning, generating code, logs", r"stream executio"),
     (JIT, r"C[12] Compiler"),
     ("garbage collection", r"GC Thread|G1 |VM Thread|VM Periodic"),
