@@ -94,7 +94,7 @@ def test_a_checkpoint_that_is_not_there(refused: Callable[..., str], tmp_path: P
 
 
 def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str]) -> None:
-    assert "did you mean 'idle-json'?" in refused("bench", "idle-jsn")
+    assert "did you mean 'controller'?" in refused("bench", "controler")
     assert "did you mean 'aurora'?" in refused("reproduce", "auroa")
 
 
@@ -242,8 +242,10 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how) or [])
-    assert CliRunner().invoke(cli.app, ["bench", "sharing", "--repetitions", "3"]).exit_code == 0
-    assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None}
+    for option in ("--repetitions", "--pairs"):
+        assert CliRunner().invoke(cli.app, ["bench", "sharing", option, "3"]).exit_code == 0
+        assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None}
+        told.clear()
 
 
 @pytest.mark.parametrize(("required", "status"), [(False, 0), (True, 1)])

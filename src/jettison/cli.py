@@ -84,7 +84,7 @@ def demo(
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
-    repetitions: Annotated[int, typer.Option(help="Runs of each side, alternating.")] = 5,
+    repetitions: Annotated[int, typer.Option("--repetitions", "--pairs", help="Runs of each side, alternating.")] = 5,
     only: Annotated[str | None, typer.Option(metavar="CASE", help="One case of a benchmark that has several.")] = None,
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""

@@ -32,3 +32,16 @@ class Bar:
         low = -math.inf if self.at_least is None else self.at_least
         high = math.inf if self.at_most is None else self.at_most
         return low <= figure <= high
+
+    def met_within(self, lower: float, upper: float) -> bool | None:
+        """Whether all figures between two bounds meet it, or none does; `None` where some do.
+
+        >>> bar = Bar(at_most=1.25)
+        >>> bar.met_within(1.1, 1.2), bar.met_within(1.3, 1.4), bar.met_within(1.2, 1.3)
+        (True, False, None)
+        """
+        if self.met_by(lower) and self.met_by(upper):
+            return True
+        below = self.at_least is not None and not upper >= self.at_least
+        above = self.at_most is not None and not lower <= self.at_most
+        return False if below or above else None

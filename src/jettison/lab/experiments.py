@@ -25,16 +25,17 @@ class Kind(enum.Enum):
     CASES = "a benchmark by (console, case or None), and yields results"
     ON_SPARK = "by (spark, folder, repetitions or settings), in a session that it shares with others"
     APART = "as `CASES`, or a part as `PURE`; it starts Spark by itself"
+    PAIRS = "a benchmark by (console, case or None, pairs), and yields results; it starts Spark by itself"
 
     @property
     def needs_spark(self) -> bool:
         """Whether it needs pyspark and Java."""
-        return self in (Kind.ON_SPARK, Kind.APART)
+        return self in (Kind.ON_SPARK, Kind.APART, Kind.PAIRS)
 
     @property
     def has_cases(self) -> bool:
         """Whether a benchmark of this kind can run one case alone."""
-        return self in (Kind.CASES, Kind.APART)
+        return self in (Kind.CASES, Kind.APART, Kind.PAIRS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,9 @@ def _named(package: str, *experiments: tuple[str, str, str, Kind, str]) -> Mappi
 
 BENCHMARKS = _named(
     "jettison.lab.bench",
-    ("idle-json", _MANY, "a guard that drops nothing, demo's query", Kind.ON_SPARK, "overhead:idle_json"),
-    ("idle-native", _SOME, "the same on a bare native aggregate", Kind.ON_SPARK, "overhead:idle_native"),
-    ("dropped-row", _SOME, "a dropped row beside a kept one", Kind.ON_SPARK, "overhead:dropped_row"),
-    ("plan-read", _SOME, "what a guard adds to a tiny micro-batch", Kind.ON_SPARK, "overhead:plan_read"),
+    ("cost", "", "what a guard costs and keeps, beside plain", Kind.PAIRS, "cost:cost"),
+    ("profile", "", "where the driver's CPU goes", Kind.PAIRS, "profile:profile"),
     ("sharing", _MANY, "20 outputs as a network and as 20 queries", Kind.ON_SPARK, "sharing:sharing"),
-    ("sinks", _SOME, "20 outputs' sinks, side by side", Kind.ON_SPARK, "sharing:sinks"),
     ("concept-mean", _MANY, "group drops before a grouped mean", Kind.ON_SPARK, "concept:grouped_mean"),
     ("concept-median", _MANY, "group drops before a grouped median", Kind.ON_SPARK, "concept:grouped_median"),
     ("group-forms", _FEW, "reading a row's group, by form", Kind.ON_SPARK, "group_forms:group_forms"),
@@ -80,7 +78,6 @@ BENCHMARKS = _named(
     ("exactness", _SOME, "answers called exact, and if they are", Kind.APART, "exactness:exactness"),
     ("replay", _SOME, "rows that differ as a batch is repeated", Kind.APART, "replay:replay"),
     ("harm", "35 min", "rows dropped without need, cold", Kind.APART, "harm:harm"),
-    ("threads", _MANY, "threads of the driver", Kind.APART, "threads:driver_threads"),
     ("controller", _UNDER_1, "a step's time; overloads, simulated", Kind.PURE, "pure:controller"),
     ("coverage", _UNDER_1, "how often bounds hold truth, simulated", Kind.PURE, "pure:coverage"),
     ("sifter", _UNDER_1, "a sifter's construction and size", Kind.PURE, "pure:sifter"),
@@ -199,7 +196,7 @@ def listing_of_benchmarks() -> str:
     """One line for each benchmark, short enough for a terminal of 80 columns.
 
     >>> print(listing_of_benchmarks().splitlines()[0])
-    idle-json            5 to 10 min  a guard that drops nothing, demo's query
+    cost                              what a guard costs and keeps, beside plain
     """
     return "\n".join(f"{one.name:<21}{one.length:<13}{one.what}" for one in BENCHMARKS.values())
 

@@ -52,10 +52,15 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if only is None:
             raise RuntimeError("the third one failed")
 
+    def pairs(console: Console, only: str | None, pairs: int) -> Iterator[list[Result]]:
+        ran.append(f"{pairs} pairs of {only}")
+        yield [Result("paired", value=1.0, unit="s")]
+
     made_up = ModuleType("made_up")
-    made_up.__dict__.update(first=measured, second=failing, pure=pure, apart=cases)
+    made_up.__dict__.update(first=measured, second=failing, pure=pure, apart=cases, paired=pairs)
     monkeypatch.setitem(sys.modules, "made_up", made_up)
-    kinds = {"first": Kind.ON_SPARK, "second": Kind.ON_SPARK, "pure": Kind.PURE, "apart": Kind.APART}
+    kinds = {"first": Kind.ON_SPARK, "second": Kind.ON_SPARK, "pure": Kind.PURE}
+    kinds |= {"apart": Kind.APART, "paired": Kind.PAIRS}
     registered = {name: Experiment(name, "", "", kind, f"made_up:{name}") for name, kind in kinds.items()}
     monkeypatch.setattr(command, "BENCHMARKS", registered)
     return ran
@@ -73,7 +78,7 @@ def test_a_pure_benchmark_needs_neither_java_nor_spark(ran: list[str], tmp_path:
     assert ran == ["pure"]
     (row,) = json.loads((tmp_path / "out.json").read_text())
     assert (row["name"], row["holds"]) == ("pure", False)
-    assert "NO" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "FAILS" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_what_is_measured_is_not_lost_when_the_next_one_fails(ran: list[str], tmp_path: Path) -> None:
@@ -86,6 +91,11 @@ def test_one_case_of_a_benchmark_runs_alone_and_what_it_misses_is_a_failure(ran:
     results = command.run_bench(Console(file=io.StringIO()), name="apart", only="this")
     assert ran == ["Java", "apart, this"]
     assert [result.name for result in failed(results)] == ["another"]
+
+
+def test_pairs_are_told_to_a_benchmark_that_has_them(ran: list[str]) -> None:
+    command.run_bench(Console(file=io.StringIO()), name="paired", only="this", repetitions=9)
+    assert ran == ["Java", "9 pairs of this"]
 
 
 def test_cases_that_ran_are_not_lost_when_a_later_one_fails(ran: list[str], tmp_path: Path) -> None:
@@ -103,7 +113,9 @@ def test_one_case_is_refused_where_there_are_none(ran: list[str], name: str | No
 
 @pytest.mark.parametrize(("name", "hint"), [("frist", "did you mean 'first'"), ("coffee", "leave the name out")])
 def test_an_unknown_name_is_refused_before_anything_starts(ran: list[str], name: str, hint: str) -> None:
-    with pytest.raises(InvalidSetting, match=rf"must be one of first, second, pure, apart, got '{name}'.*{hint}"):
+    with pytest.raises(
+        InvalidSetting, match=rf"must be one of first, second, pure, apart, paired, got '{name}'.*{hint}"
+    ):
         command.run_bench(Console(file=io.StringIO()), name=name)
     assert ran == []
 

@@ -27,6 +27,31 @@ def test_the_verdict_follows_from_ratio_or_value(result: Result, holds: bool | N
     assert result.holds is holds
 
 
+@pytest.mark.parametrize(
+    ("interval", "holds", "verdict"),
+    [
+        ((1.01, 1.03), True, "holds"),
+        ((1.04, 1.09), False, "fails"),
+        ((1.01, 1.09), None, "cannot tell"),
+        ((-math.inf, math.inf), None, "cannot tell"),
+        ((math.nan, math.nan), False, "fails"),
+    ],
+)
+def test_an_interval_is_judged_as_a_whole(
+    interval: tuple[float, float], holds: bool | None, verdict: str, tmp_path: Path
+) -> None:
+    result = Result("a", value=1.0, unit="s", ratio=1.02, at_most=1.03, required=True, interval=interval)
+    assert (result.holds, result.verdict) == (holds, verdict)
+    assert bool(failed([result])) is (verdict == "fails")
+    save([result], tmp_path / "results.json")
+    (row,) = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)
+    assert (row["holds"], row["verdict"]) == (holds, verdict)
+
+
+def test_without_a_bar_there_is_no_verdict() -> None:
+    assert Result("a", value=5.0, unit="s", interval=(4.0, 6.0)).verdict == ""
+
+
 def test_results_that_miss_their_bar_are_saved_as_such(tmp_path: Path) -> None:
     save([Result("a", value=61.0, unit="ms", at_most=60.0)], tmp_path / "results.json")
     (row,) = json.loads((tmp_path / "results.json").read_text())

@@ -54,8 +54,10 @@ def run_bench(
     for one in chosen:
         if one.kind is not Kind.ON_SPARK:
             console.print(f"{one.name} ...", highlight=False)
-            for found in one.load()(console, only) if one.kind.has_cases else [one.load()()]:
-                add(found)
+            given = {Kind.PURE: (), Kind.PAIRS: (console, only, repetitions)}.get(one.kind, (console, only))
+            found = one.load()(*given)
+            for of_one_case in [found] if one.kind is Kind.PURE else found:
+                add(of_one_case)
     if results:
         show(results, console)
     if json_path is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.lab.bench.paired import over
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.scripted import keep, scripted
 from jettison.lab.bench.streams import KeepShare, in_turn, median, median_ratio, task_cpu_s, to_end
@@ -48,8 +49,18 @@ class Run:
 
 def grouped_mean(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
     """Rows and mean fare by route and window: weighted, without bounds, where rows were dropped."""
-    query = Query(spark, lambda kind: F.avg("fare") if kind == "plain" else F.expr(WEIGHTED))
-    return _judged("grouped mean", query.measured(folder, repetitions), 2.25)
+    return _judged("grouped mean", _mean(spark).measured(folder, repetitions), 2.25)
+
+
+def over_uniform(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """Task CPU of group drops over that of drops at random: the group cut from the text, and from the record's key."""
+    bars = {"by group": 1.3, "by group, from the record's key": 1.1}
+    runs = _mean(spark).measured(folder, pairs, only=["uniform", *bars])
+    how = {"keep_fraction": KEEP, "rows_per_batch": ROWS_PER_BATCH, "batches": BATCHES, "groups": GROUPS}
+    return [
+        over(f"{kind}, over uniform: task CPU", runs, kind, _cpu_ns, "ns", baseline="uniform", at_most=bar, config=how)
+        for kind, bar in bars.items()
+    ]
 
 
 def grouped_median(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
@@ -96,8 +107,8 @@ class Query:
     spark: SparkSession
     fare: Callable[[str], Column]
 
-    def measured(self, folder: Path, repetitions: int) -> dict[str, list[Run]]:
-        """All kinds in turn, after one of each on fewer rows."""
+    def measured(self, folder: Path, repetitions: int, only: Collection[str] = ()) -> dict[str, list[Run]]:
+        """All kinds in turn, or some, after one of each on fewer rows."""
         kinds: dict[str, tuple[str, Callable[[], Policy] | None]] = {
             "plain": ("plain", None),
             "uniform": ("dropped", lambda: KeepShare(KEEP)),
@@ -106,6 +117,7 @@ class Query:
             "by group, from the record's key": ("dropped", lambda: _by_group("key")),
             "by group, counted": ("emptied", lambda: _by_group("route", exact_counts=True)),
         }
+        kinds = {name: kind for name, kind in kinds.items() if not only or name in only}
         land(self.spark, folder / "in", rows_per_batch=ROWS_PER_BATCH, batches=BATCHES)
         land(self.spark, folder / "warm-up", rows_per_batch=ROWS_PER_BATCH // 4, batches=2)
         for kind in kinds.values():
@@ -149,6 +161,15 @@ def grouped(rows: DataFrame, kind: str, fare: Column) -> DataFrame:
     count = F.sum("jt_weight") if kind == "dropped" else F.count(F.lit(1))
     by_route = parsed.withWatermark("time", "1 minute").groupBy(F.window("time", WINDOW), "route")
     return by_route.agg(fare.alias("fare"), count.alias("rows"))
+
+
+def _mean(spark: SparkSession) -> Query:
+    return Query(spark, lambda kind: F.avg("fare") if kind == "plain" else F.expr(WEIGHTED))
+
+
+def _cpu_ns(run: Run) -> float:
+    """Task CPU of a row that was seen, without the first batch."""
+    return 1e9 * run.cpu_s / (ROWS_PER_BATCH * (BATCHES - 1))
 
 
 def _by_group(group: str, *, exact_counts: bool = False) -> Policy:

@@ -1,45 +1,68 @@
-"""What a guard costs: installed and idle, per dropped row, and per micro-batch."""
+"""What a guard costs while nothing is wrong: in small, large and empty batches, natively, and for each dropped row."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.lab.bench import streams
+from jettison.lab.bench.fixed_plan import under_fixed_plan
+from jettison.lab.bench.paired import added, over
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.streams import Cost
+from jettison.lab.bench.steady import land_batches
 from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import plain_fares, raw_rides, shed_fares
+from jettison.policies import UniformDrop
 
-_JSON_ROWS_PER_FILE, _JSON_FILES_PER_BATCH = 150_000, 4
-_NUMBERS_PER_FILE, _NUMBERS_FILES_PER_BATCH = 6_000_000, 2
 _BATCHES = 5
+_NUMBERS_PER_FILE, _NUMBERS_FILES_PER_BATCH = 6_000_000, 2
+_SMALL = {"batches": 24, "rows_per_batch": 2000, "left_out": 8}
 _KAFKA_ID = ("partition", "offset")
+_FULL, _BOUNDS = "guard, arrival and bounds", "bounds without a guard"
+_CPU, _THROUGHPUT = attrgetter("cpu_s"), attrgetter("rows_per_s")
+_BATCH, _BATCH_CPU = attrgetter("batch_s"), attrgetter("batch_cpu_s")
 
 
-def idle_json(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
-    """The demo's JSON pipeline with a guard that drops nothing, against the same without it."""
-    source = _rides(spark, folder / "in")
-    observing = partial(streams.guarded, source, row_id=_KAFKA_ID, arrival="timestamp")
-    variants = {
-        "plain": streams.plain(lambda: plain_fares(source())),
-        "guard": streams.guarded(source, plain_fares, row_id=_KAFKA_ID),
-        "guard that observes arrivals": observing(plain_fares),
-        "guard that observes arrivals, and bounds": observing(shed_fares),
-    }
-    costs = streams.alternate(spark, folder, variants, repetitions)
-    bars = {"guard": 0.03, "guard that observes arrivals": 0.03, "guard that observes arrivals, and bounds": None}
-    return list(_idle("JSON pipeline", costs, bars))
+def small_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """The demo's query on batches of 2,000 rows, guarded with arrivals and bounds: median batch, and task CPU of one."""
+    costs = _small_batches(spark, folder, pairs, [_FULL, _BOUNDS])
+    return [
+        over(f"small batch, {_FULL}: median batch", costs, _FULL, _BATCH, "s", at_most=1.25, config=_SMALL),
+        # 75 ms where plain takes 51 ms.
+        over(f"small batch, {_BOUNDS}: task CPU", costs, _BOUNDS, _BATCH_CPU, "s", at_most=75 / 51, config=_SMALL),
+        over(f"small batch, {_FULL}: task CPU", costs, _FULL, _BATCH_CPU, "s", config=_SMALL),
+        over(f"small batch, {_BOUNDS}: median batch", costs, _BOUNDS, _BATCH, "s", config=_SMALL),
+    ]
 
 
-def idle_native(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
-    """A bare native aggregate with a guard that drops nothing, against the same without it."""
+def small_batch_parts(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """The same with less of a guard; there is no bar to meet."""
+    parts = ["guard", "guard and arrival"]
+    costs = _small_batches(spark, folder, pairs, parts)
+    return [
+        over(f"small batch, {part}: {what}", costs, part, measure, "s", config=_SMALL)
+        for part in parts
+        for what, measure in (("median batch", _BATCH), ("task CPU", _BATCH_CPU))
+    ]
+
+
+def large_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """The demo's query on batches of 600,000 rows, with a guard that drops nothing."""
+    source = _rides(spark, folder / "in", batches=_BATCHES, rows_per_file=150_000, files_per_batch=4)
+    variants = _fares(source)
+    del variants[_BOUNDS]
+    costs = streams.alternate(spark, folder, variants, pairs)
+    return _idle("large batch", costs, {"guard": (1.03, 0.97), "guard and arrival": (1.03, 0.97)})
+
+
+def native(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """A bare native aggregate on batches of 12 million rows, with a guard that drops nothing."""
     files = _NUMBERS_FILES_PER_BATCH * _BATCHES
     columns = ["id", "hash(id) % 1000 as key", "rand(1) * 100 as value", "timestamp_micros(id * 10) as time"]
     numbers = spark.range(0, files * _NUMBERS_PER_FILE, 1, files).selectExpr(*columns)
@@ -57,99 +80,106 @@ def idle_native(spark: SparkSession, folder: Path, repetitions: int) -> list[Res
         "plain": streams.plain(lambda: mean(source())),
         "guard": streams.guarded(source, mean, row_id=["time", "key"]),
         "guard on a column that nothing else reads": streams.guarded(source, mean, row_id=["id"]),
-        "guard that observes arrivals": streams.guarded(source, mean, row_id=["time", "key"], arrival="time"),
+        "guard and arrival": streams.guarded(source, mean, row_id=["time", "key"], arrival="time"),
     }
-    costs = streams.alternate(spark, folder, variants, repetitions)
-    return list(_idle("bare native aggregate", costs, {name: 0.10 for name in variants if name != "plain"}))
+    costs = streams.alternate(spark, folder, variants, pairs)
+    usual = (1.10, 0.90)
+    bars = {"guard and arrival": (1.15, 0.90), "guard": usual, "guard on a column that nothing else reads": usual}
+    return _idle("native aggregate", costs, bars)
 
 
-def dropped_row(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
-    """CPU of a dropped row over that of a kept row in the JSON pipeline, the source's own cost subtracted."""
-    source = _rides(spark, folder / "in")
-    observing = partial(streams.guarded, source, plain_fares, row_id=_KAFKA_ID, arrival="timestamp")
+def empty_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """What a guard adds to a batch of 100 rows and no work; and of it, what reading the plan and deciding adds."""
+    how = {"batches": 60, "rows_per_batch": 100, "left_out": 20}
+    source = _rides(spark, folder / "in", batches=60, rows_per_file=100, files_per_batch=1)
+
+    def plan_alone(folder: Path) -> Any:
+        rows = under_fixed_plan(source(), folder / "plan", UniformDrop(), 1.0, _KAFKA_ID)
+        return streams.plain(lambda: rows.select("value"))(folder / "checkpoint")
+
+    variants = {
+        "plain": streams.plain(lambda: source().select("value")),
+        "plan alone": plan_alone,
+        "guard": streams.guarded(source, lambda guarded: guarded.select("value"), row_id=_KAFKA_ID),
+    }
+    costs = streams.alternate(spark, folder, variants, pairs, skip_batches=20)
+    return [
+        added("empty batch: a guard adds", costs, "guard", _batch_ms, "ms", at_most=35.0, config=how),
+        added("empty batch: of it, its plan", costs, "plan alone", _batch_ms, "ms", at_most=22.0, config=how),
+    ]
+
+
+def dropped_row(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """Task CPU of a row that is dropped, over that of a row which is only read."""
+    source = _rides(spark, folder / "in", batches=_BATCHES, rows_per_file=500_000, files_per_batch=2)
 
     def nothing() -> DataFrame:
         # Reads all columns, as a row-based source would, and lets no row through.
         return plain_fares(source().where("value < '' and partition + offset < 0 and timestamp is not null"))
 
+    dropping = partial(streams.guarded, source, plain_fares, row_id=_KAFKA_ID, keep_fraction=0.0)
     variants = {
-        "source": streams.plain(nothing),
-        "dropped": observing(keep_fraction=0.0),
-        "kept": observing(keep_fraction=1.0),
+        "plain": streams.plain(nothing),
+        "dropped": dropping(),
+        "dropped, with arrival": dropping(arrival="timestamp"),
     }
-    costs = streams.alternate(spark, folder, variants, repetitions)
-    per_row = {name: [1e9 * cost.cpu_s / cost.rows for cost in runs] for name, runs in costs.items()}
-    ratios = [
-        (dropped - own) / (kept - own)
-        for own, dropped, kept in zip(per_row["source"], per_row["dropped"], per_row["kept"], strict=True)
-    ]
-    middle = {name: statistics.median(values) for name, values in per_row.items()}
+    costs = streams.alternate(spark, folder, variants, pairs)
+    # 115 ns where reading takes 105 ns.
     return [
-        Result(
-            "dropped row over kept row, task CPU",
-            value=middle["dropped"],
-            unit="ns/row",
-            baseline=middle["kept"],
-            ratio=statistics.median(ratios),
-            at_most=0.15,
-            config={"source_ns_per_row": middle["source"], "ratio": "source's cost subtracted from both sides"},
-        )
+        over(f"{name} row over the source alone: task CPU", costs, name, _ns_per_row, "ns", at_most=bar)
+        for name, bar in (("dropped", 115 / 105), ("dropped, with arrival", None))
     ]
 
 
-def plan_read(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
-    """Time that reading the plan adds to a micro-batch, on batches so small that rows do not matter."""
-    batches, skipped, rows = 60, 20, 100
-    source = _rides(spark, folder / "in", batches=batches, rows_per_file=rows, files_per_batch=1)
-    variants = {
-        "plain": streams.plain(lambda: source().select("value")),
-        "guard": streams.guarded(source, lambda guarded: guarded.select("value"), row_id=_KAFKA_ID),
+def _batch_ms(cost: streams.Cost) -> float:
+    return 1e3 * cost.batch_s
+
+
+def _ns_per_row(cost: streams.Cost) -> float:
+    return 1e9 * cost.cpu_s / cost.rows
+
+
+def _small_batches(
+    spark: SparkSession, folder: Path, pairs: int, sides: Sequence[str]
+) -> dict[str, list[streams.Cost]]:
+    land_batches(folder / "in", _SMALL["batches"], _SMALL["rows_per_batch"])
+    variants = _fares(partial(raw_rides, spark, folder / "in", files_per_batch=1))
+    chosen = {side: variants[side] for side in ("plain", *sides)}
+    return streams.alternate(spark, folder, chosen, pairs, skip_batches=_SMALL["left_out"])
+
+
+def _fares(source: Callable[[], DataFrame]) -> dict[str, streams.Variant]:
+    """The demo's query plain, and with more and more of a guard."""
+
+    def bounded() -> DataFrame:
+        # A weight that is always 1, which Spark does not know.
+        return shed_fares(source().withColumn("jt_weight", F.when(F.col("offset") < 0, 2.0).otherwise(1.0)))
+
+    observing = partial(streams.guarded, source, row_id=_KAFKA_ID, arrival="timestamp")
+    return {
+        "plain": streams.plain(lambda: plain_fares(source())),
+        "guard": streams.guarded(source, plain_fares, row_id=_KAFKA_ID),
+        "guard and arrival": observing(plain_fares),
+        _FULL: observing(shed_fares),
+        _BOUNDS: streams.plain(bounded),
     }
-    costs = streams.alternate(spark, folder, variants, repetitions, skip_batches=skipped)
-    added = [1e3 * (a.batch_s - b.batch_s) for a, b in zip(costs["guard"], costs["plain"], strict=True)]
-    how = "median batch with the guard less without"
-    return [
-        Result(
-            "plan read per batch",
-            value=statistics.median(added),
-            unit="ms",
-            baseline=1e3 * streams.median(costs["plain"], attrgetter("batch_s")),
-            at_most=60.0,
-            config={"batches": batches - skipped, "rows_per_batch": rows, "value": how},
-        )
-    ]
 
 
-def _idle(pipeline: str, costs: Mapping[str, list[Cost]], bars: Mapping[str, float | None]) -> Iterator[Result]:
-    """Task CPU and throughput of each guard over those without, which may differ by so much."""
-    plain = costs["plain"]
-    batch_s = round(streams.median(plain, attrgetter("batch_s")), 2)
-    for name, bar in bars.items():
-        runs = costs[name]
-        config = {"rows": runs[0].rows, "batches": _BATCHES, "batch_s": batch_s, "repetitions": len(runs)}
-        for what, measure, unit, sign in (
-            ("task CPU", attrgetter("cpu_s"), "s", 1),
-            ("throughput", attrgetter("rows_per_s"), "rows/s", -1),
-        ):
-            yield Result(
-                f"{pipeline}, idle {name}: {what}",
-                value=streams.median(runs, measure),
-                unit=unit,
-                baseline=streams.median(plain, measure),
-                ratio=streams.median_ratio(runs, plain, measure),
-                at_most=1.0 + bar if bar is not None and sign > 0 else None,
-                at_least=1.0 - bar if bar is not None and sign < 0 else None,
-                config=config,
-            )
+def _idle(what: str, costs: Mapping[str, list[streams.Cost]], bars: Mapping[str, tuple[float, float]]) -> list[Result]:
+    """Task CPU of each guard over plain, and throughput, each with the bar that it has."""
+    results = []
+    for name in costs:
+        if name != "plain":
+            most_cpu, least = bars.get(name, (None, None))
+            results += [
+                over(f"{what}, {name}: task CPU", costs, name, _CPU, "s", at_most=most_cpu),
+                over(f"{what}, {name}: throughput", costs, name, _THROUGHPUT, "rows/s", at_least=least),
+            ]
+    return results
 
 
 def _rides(
-    spark: SparkSession,
-    folder: Path,
-    *,
-    batches: int = _BATCHES,
-    rows_per_file: int = _JSON_ROWS_PER_FILE,
-    files_per_batch: int = _JSON_FILES_PER_BATCH,
+    spark: SparkSession, folder: Path, *, batches: int, rows_per_file: int, files_per_batch: int
 ) -> Callable[[], DataFrame]:
     """Land rides for so many batches, and return what makes a stream of them."""
     land_all(folder, rows_per_file * files_per_batch * batches, rows_per_file=rows_per_file)

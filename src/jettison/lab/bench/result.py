@@ -31,6 +31,8 @@ class Result:
         How it was measured.
     required
         Whether the command fails where the bar is missed.
+    interval
+        Where the figure to judge lies with 95 % confidence. The bar is then met, or missed, by all of it.
     """
 
     name: str
@@ -42,11 +44,21 @@ class Result:
     at_least: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     required: bool = False
+    interval: tuple[float, float] | None = None
 
     @property
     def holds(self) -> bool | None:
-        """Whether the bar is met; `None` where there is no bar."""
-        return self.bar.met_by(self.value if self.ratio is None else self.ratio) if self.bar else None
+        """Whether the bar is met; `None` where there is no bar, or where the interval contains it."""
+        if not self.bar:
+            return None
+        if self.interval is not None:
+            return self.bar.met_within(*self.interval)
+        return self.bar.met_by(self.value if self.ratio is None else self.ratio)
+
+    @property
+    def verdict(self) -> str:
+        """The same in words, empty where there is no bar."""
+        return {True: "holds", False: "fails", None: "cannot tell"}[self.holds] if self.bar else ""
 
     @property
     def bar(self) -> Bar:
@@ -61,18 +73,14 @@ def failed(results: Sequence[Result]) -> list[Result]:
 
 def save(results: Sequence[Result], path: Path) -> None:
     """Write results as a JSON list; a figure that could not be measured is null."""
-    rows = [asdict(result) | {"bar": str(result.bar), "holds": result.holds} for result in results]
-    for row in rows:
-        for figure in ("value", "baseline", "ratio"):
-            if row[figure] is not None and not math.isfinite(row[figure]):
-                row[figure] = None
+    rows = [_finite(asdict(one)) | {"bar": str(one.bar), "holds": one.holds, "verdict": one.verdict} for one in results]
     path.write_text(json.dumps(rows, indent=2, allow_nan=False) + "\n")
 
 
 def show(results: Sequence[Result], console: Console) -> None:
     """Print results as a table."""
     table = Table(title="Benchmarks")
-    for column in ("name", "value", "baseline", "ratio", "bar", "holds"):
+    for column in ("name", "value", "baseline", "ratio", "95 %", "bar", "verdict"):
         table.add_column(column, justify="left" if column == "name" else "right", overflow="fold")
     for result in results:
         table.add_row(
@@ -80,7 +88,17 @@ def show(results: Sequence[Result], console: Console) -> None:
             f"{result.value:,.4g} {result.unit}",
             "" if result.baseline is None else f"{result.baseline:,.4g}",
             "" if result.ratio is None else f"{result.ratio:.3f}",
+            "" if result.interval is None else " to ".join(f"{bound:.3g}" for bound in result.interval),
             str(result.bar),
-            {True: "yes", False: "NO", None: ""}[result.holds],
+            result.verdict.upper() if result.holds is False else result.verdict,
         )
     console.print(table)
+
+
+def _finite(value: Any) -> Any:
+    """The same without numbers that JSON does not have, which become null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value

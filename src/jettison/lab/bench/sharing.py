@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.lab.bench.paired import over
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn, median, median_ratio, task_cpu_s
 from jettison.lab.demo.landing import land_all
@@ -62,20 +63,26 @@ def sharing(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]
     ]
 
 
-def sinks(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
-    """Wall time of a micro-batch's sinks, side by side and one after another; the first micro-batch of a run compiles."""
+def side_by_side(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """Time in the sinks of a network, over that of the same sinks one after another."""
     land_all(folder / "in", _ROWS_PER_FILE * _BATCHES, rows_per_file=_ROWS_PER_FILE)
-    runs = {str(count): partial(_sinks_s, spark, folder, count) for count in (1, SINKS_AT_ONCE)}
-    one, several = in_turn(runs, repetitions, warm_ups=1).values()
+    ways = {"one after another": 1, "side by side": SINKS_AT_ONCE}
+    runs = {name: partial(_time_in_sinks, spark, folder, at_once) for name, at_once in ways.items()}
     return [
-        Result(
-            f"{_OUTPUTS} outputs behind a shared parse: sinks' wall time with {SINKS_AT_ONCE} threads over one",
-            value=median(several, float),
-            unit="s",
-            baseline=median(one, float),
-            ratio=median_ratio(several, one, float),
-            at_most=1.0 / 1.48,
-            config={"outputs": _OUTPUTS, "rows_per_batch": _ROWS_PER_FILE, "repetitions": repetitions},
+        over(
+            f"{_OUTPUTS} sinks of a network, over one after another",
+            in_turn(runs, pairs, warm_ups=1),
+            "side by side",
+            float,
+            "s",
+            baseline="one after another",
+            at_most=1.0 / 1.48,  # 1.0 s where one after another takes 1.48 s
+            config={
+                "outputs": _OUTPUTS,
+                "rows_per_batch": _ROWS_PER_FILE,
+                "batches": _BATCHES,
+                "at_once": SINKS_AT_ONCE,
+            },
         )
     ]
 
@@ -116,22 +123,22 @@ def _checksum(answers: Answers, output: int) -> Sink:
     return sink
 
 
-def _sinks_s(spark: SparkSession, folder: Path, at_once: int) -> float:
-    """From the start of a micro-batch's first sink to the end of its last, the mean of all but the first micro-batch."""
-    spans: dict[int, list[tuple[float, float]]] = {}
+def _time_in_sinks(spark: SparkSession, folder: Path, at_once: int) -> float:
+    """From the start of a batch's first sink to the end of its last one: the mean of all but the first, which compiles."""
+    calls: dict[int, list[float]] = {}
 
-    def timed(output: int) -> Sink:
-        def sink(rows: DataFrame, batch_id: int) -> None:
-            begin = time.perf_counter()
+    def sink(output: int) -> Sink:
+        def write(rows: DataFrame, batch_id: int) -> None:
+            calls.setdefault(batch_id, []).append(time.perf_counter())
             _discard(output)(rows, batch_id)
-            spans.setdefault(batch_id, []).append((begin, time.perf_counter()))
+            calls[batch_id].append(time.perf_counter())
 
-        return sink
+        return write
 
-    _network(spark, folder / "in", folder / "run", timed, sinks_at_once=at_once)
+    _network(spark, folder / "in", folder / "run", sink, sinks_at_once=at_once)
     shutil.rmtree(folder / "run")
-    del spans[0]
-    return statistics.mean(max(end for _, end in of) - min(begin for begin, _ in of) for of in spans.values())
+    del calls[0]
+    return statistics.mean(max(times) - min(times) for times in calls.values())
 
 
 def _separate(spark: SparkSession, source: Path, run: Path, sink: Callable[[int], Sink] = _discard) -> None:

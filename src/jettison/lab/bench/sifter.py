@@ -12,21 +12,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.core.plan import DropPlan
-from jettison.core.stats import Budget, PointStats, Stats
-from jettison.core.storage import Folder
+from jettison.lab.bench.fixed_plan import under_fixed_plan
 from jettison.lab.bench.query_server import QUERY, matched
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import task_cpu_s, to_end
 from jettison.policies.regions.consolidate import consolidate
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
-from jettison.runtime.schedule import Schedule
 from jettison.source.space import Attribute, Floats, Space
-from jettison.spark.channel import Channel
-from jettison.spark.drop_point import DropPoint
-from jettison.spark.guard import guarded
-from jettison.spark.mechanisms import mechanism_for
 
 _Loop = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -52,7 +45,7 @@ def lookup(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
     results = []
     for regions, sample_every in ((16, 0), (100, 0), (100, 100)):
         policy = Sifter(_queries(), _points(np.arange(2000)), regions=regions, sample_every=sample_every)
-        sifted = _guarded(spark, folder / f"{regions}-{sample_every}", rows, policy, 0.5)
+        sifted = under_fixed_plan(rows, folder / f"{regions}-{sample_every}", policy, 0.5, ["id"])
         rates = [(million_rows_per_s(rows), million_rows_per_s(sifted)) for _ in range(repetitions)]
         results.append(
             Result(
@@ -107,7 +100,7 @@ def live_completeness(spark: SparkSession, folder: Path, repetitions: int) -> li
     for keep_fraction in (0.1, 0.2, 0.5):
         policy = Sifter(queries, every_row[:: _STREAM_ROWS // 2000], regions=16)
         stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(stream_folder)
-        sifted = _guarded(spark, folder / f"plan{keep_fraction}", stream, policy, keep_fraction)
+        sifted = under_fixed_plan(stream, folder / f"plan{keep_fraction}", policy, keep_fraction, ["id"])
         name = f"sifted_{round(100 * keep_fraction)}"
         pairs = matched(sifted, queries).groupBy(QUERY).count()
         writer = pairs.writeStream.outputMode("complete").format("memory").queryName(name).trigger(availableNow=True)
@@ -168,16 +161,6 @@ def _expected(policy: Sifter, keep_fraction: float) -> Floats:
     )
     complete: Floats = np.divide(kept, wanted, out=np.full(len(wanted), np.nan), where=wanted > 0.0)
     return complete
-
-
-def _guarded(spark: SparkSession, folder: Path, rows: DataFrame, policy: Sifter, keep_fraction: float) -> DataFrame:
-    """`rows` behind a drop point whose plan keeps a fixed share."""
-    channel = Channel(Folder(folder), lease_s=3600.0)
-    stats = Stats(0, 0.0, 1.0, {"rows": PointStats(1, 1)})
-    plan = policy.plan(stats, Budget(keep_fraction, keep_fraction, 3600.0, "benchmark"))
-    channel.publish(Schedule.of(DropPlan(1, plan.points)))
-    point, mechanism = DropPoint("rows", ("id",), observed=False), mechanism_for(policy.spec)
-    return guarded(rows, point, mechanism, channel.plan_row(spark, {"rows": mechanism}, metric=point.plan_metric))
 
 
 # Rows whose density falls with x, and whose y spreads evenly: additive recurrences, the same in numpy and on Spark.

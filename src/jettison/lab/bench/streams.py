@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shutil
@@ -32,12 +31,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a query took: task CPU, rows a second after the first batches, and median batch time."""
+    """What one run of a query took: task CPU and rows; after its first batches rows a second, time and CPU of one."""
 
     cpu_s: float
+    rows: int
     rows_per_s: float
     batch_s: float
-    rows: int
+    batch_cpu_s: float
 
 
 class KeepShare(UniformDrop):
@@ -130,14 +130,17 @@ def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: 
     shutil.rmtree(folder, ignore_errors=True)
     run = variant(folder)
     before = task_cpu_s(spark)
-    batches = [p for p in run().recentProgress if p.numInputRows]
-    seconds = [p.durationMs["triggerExecution"] / 1e3 for p in batches]
-    rows = [p.numInputRows for p in batches]
+    query = run()
+    batches = [p for p in query.recentProgress if p.numInputRows]
+    later = batches[skip_batches:]
+    seconds = [p.durationMs["triggerExecution"] / 1e3 for p in later]
+    stages = _settled_stages(spark)
     return Cost(
-        cpu_s=task_cpu_s(spark) - before,
-        rows_per_s=sum(rows[skip_batches:]) / sum(seconds[skip_batches:]),
-        batch_s=statistics.median(seconds[skip_batches:]),
-        rows=sum(rows),
+        cpu_s=_cpu_s(stages) - before,
+        rows=sum(p.numInputRows for p in batches),
+        rows_per_s=sum(p.numInputRows for p in later) / sum(seconds),
+        batch_s=statistics.median(seconds),
+        batch_cpu_s=_cpu_s(stages, str(query.runId), later[0].batchId) / len(later),
     )
 
 
@@ -150,23 +153,31 @@ def task_cpu_s(spark: SparkSession, *, run_id: str = "", first_batch: int = 0) -
 
     Of one run of a query alone, and of its micro-batches from `first_batch` on, where `run_id` is given.
     """
+    return _cpu_s(_settled_stages(spark), run_id, first_batch)
+
+
+def _settled_stages(spark: SparkSession) -> list[dict[str, Any]]:
+    """All stages that have ended, once the interface has heard of the last one."""
     last = -1.0
-    for _ in itertools.count():
-        stages = [one for one in driver_says(spark, "stages?status=complete") if _is_of(one, run_id, first_batch)]
-        if run_id and not stages:
-            refuse(
-                "stages that say which run they belong to",
-                "none",
-                where=f"run {run_id}",
-                hint="ask after its query has run; old stages are forgotten beyond spark.ui.retainedStages",
-                error=Unsupported,
-            )
-        total = float(sum(stage["executorCpuTime"] for stage in stages)) / 1e9
-        if total == last:
-            return total
+    while True:
+        stages: list[dict[str, Any]] = driver_says(spark, "stages?status=complete")
+        if (total := _cpu_s(stages)) == last:
+            return stages
         last = total
         time.sleep(0.2)
-    raise AssertionError("unreachable")
+
+
+def _cpu_s(stages: Sequence[Mapping[str, Any]], run_id: str = "", first_batch: int = 0) -> float:
+    of_run = [stage for stage in stages if _is_of(stage, run_id, first_batch)]
+    if run_id and not of_run:
+        refuse(
+            "stages that say which run they belong to",
+            "none",
+            where=f"run {run_id}",
+            hint="ask after its query has run; old stages are forgotten beyond spark.ui.retainedStages",
+            error=Unsupported,
+        )
+    return float(sum(stage["executorCpuTime"] for stage in of_run)) / 1e9
 
 
 def driver_says(spark: SparkSession, what: str) -> Any:

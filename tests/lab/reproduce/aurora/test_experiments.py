@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jettison.lab.demo.rides import RideBook
+from jettison.lab.intervals import mean
 from jettison.lab.reproduce.aurora import admission_order, figures, live, planners
 from jettison.lab.reproduce.aurora.compare import (
     RANDOM,
@@ -19,7 +20,7 @@ from jettison.lab.reproduce.aurora.compare import (
     excess_percent,
     shedders,
 )
-from jettison.lab.reproduce.aurora.statistics import bootstrap, mean
+from jettison.lab.reproduce.aurora.statistics import bootstrap
 from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.generator import random_network
 from jettison.policies.network.candidates import drop_model

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from jettison.lab.reproduce.aurora.statistics import Samples
+from jettison.lab.intervals import Samples
 from jettison.lab.sim.network.admission import ADMISSIONS, AdmissionPlanner, input_loads
 from jettison.lab.sim.network.engine import Engine, Planner, Trace, monitor, offered, random_arrivals
 from jettison.lab.sim.network.roadmap import paper_road_map

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from jettison.lab.intervals import Interval, Samples, mean
 from jettison.lab.reproduce.aurora.compare import (
     LOAD_SHEDDERS,
     RANDOM,
@@ -20,7 +21,7 @@ from jettison.lab.reproduce.aurora.compare import (
     excess_percent,
     shedders,
 )
-from jettison.lab.reproduce.aurora.statistics import Interval, LossRatios, Samples, mean
+from jettison.lab.reproduce.aurora.statistics import LossRatios
 from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import for_each

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from jettison.lab.intervals import Samples, mean
 from jettison.lab.reproduce.aurora.compare import STEP
-from jettison.lab.reproduce.aurora.statistics import Samples, mean
 from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.lab.reproduce.workers import for_each

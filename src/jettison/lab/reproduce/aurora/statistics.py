@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-Samples = NDArray[np.float64]
+from jettison.lab.intervals import Interval, Samples
+
 Cell = tuple[int, int]
-
-
-class Interval(NamedTuple):
-    """An estimate and the bounds between which it lies with 95 % confidence."""
-
-    value: float
-    lower: float
-    upper: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} ({self.lower:.2f} to {self.upper:.2f})"
-
-
-def mean(samples: Sequence[float] | Samples) -> Interval:
-    """The mean of independent samples, by Student's t.
-
-    >>> str(mean([1.0, 2.0, 3.0, 4.0]))
-    '2.50 (0.45 to 4.55)'
-    """
-    values = np.asarray(samples, dtype=float)
-    centre = float(values.mean())
-    half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return Interval(centre, centre - half, centre + half)
 
 
 def bootstrap(statistic: Callable[[NDArray[np.intp]], float], count: int, seed: int, draws: int = 1000) -> Interval:

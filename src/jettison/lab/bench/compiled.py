@@ -1,0 +1,47 @@
+"""What a running query leaves behind in the driver from batch to batch: classes that are compiled, and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from jettison.lab.bench.driver_process import JIT
+from jettison.lab.bench.paired import over
+from jettison.lab.bench.result import Result
+from jettison.lab.bench.steady import Steady, land_batches, steady_fares
+from jettison.lab.bench.streams import in_turn
+
+_WARM_UP, _BATCHES, _SPARE, _ROWS = 30, 200, 20, 100
+
+
+def growth(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """Classes that Spark compiles over 200 batches of the demo's query behind an idle guard, and without one.
+
+    Spark writes the watermark into generated code, and so compiles it again, with a guard and without, whenever the
+    watermark moves. So the bar is for batches in which it stands still. The number of classes does not vary as times do: one
+    run of each side tells it, whatever `pairs` says.
+    """
+    still, moving = (_both_sides(spark, folder / name, speed) for name, speed in (("still", 0.0), ("moving", 10.0)))
+    how = {"batches": _BATCHES, "left_out": _WARM_UP, "rows_per_batch": _ROWS}
+    return [
+        _classes(still, "while the watermark stands still", 0.0, how),
+        _classes(moving, "while it moves", None, how),
+        over("compile threads: CPU of a batch", moving, "guard", lambda run: run.cpu_ms[JIT], "ms", config=how),
+        over("threads of the driver", moving, "guard", lambda run: float(run.threads), "threads", config=how),
+    ]
+
+
+def _both_sides(spark: SparkSession, folder: Path, event_speed: float) -> dict[str, list[Steady]]:
+    land_batches(folder / "in", _WARM_UP + _BATCHES + _SPARE, _ROWS, event_speed=event_speed)
+    run = partial(steady_fares, spark, folder, warm_up=_WARM_UP, batches=_BATCHES)
+    return in_turn({"plain": partial(run, None), "guard": partial(run, 1.0)}, 1)
+
+
+def _classes(found: Mapping[str, Sequence[Steady]], when: str, most: float | None, how: Mapping[str, Any]) -> Result:
+    (plain,), (guarded,) = found["plain"], found["guard"]
+    name = f"classes compiled in {_BATCHES} idle batches {when}"
+    return Result(name, guarded.classes, "classes", plain.classes, at_most=most, config=how, required=True)

@@ -1,0 +1,61 @@
+"""What the benchmarks of cost look at is there: the driver's threads and classes, a plan alone, sinks one at a time."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jettison.lab.bench import sharing
+from jettison.lab.bench.driver_process import PYTHON
+from jettison.lab.bench.fixed_plan import under_fixed_plan
+from jettison.lab.bench.steady import land_batches, steady_fares
+from jettison.lab.demo.landing import land_all
+from jettison.policies import UniformDrop
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux has /proc")
+@pytest.mark.parametrize("keep_fraction", [None, 0.3])
+def test_a_running_query_tells_where_its_cpu_goes(
+    spark: SparkSession, tmp_path: Path, keep_fraction: float | None
+) -> None:
+    land_batches(tmp_path / "in", 20, 50)
+    found = steady_fares(spark, tmp_path, keep_fraction, warm_up=1, batches=5)
+    assert found.cpu_ms["tasks"] > 0.0
+    assert found.cpu_ms["micro-batch: planning, generating code, logs"] > 0.0
+    assert found.cpu_ms[PYTHON] > 0.0
+    assert 0.0 < found.step_ms["queryPlanning"] < found.step_ms["triggerExecution"]
+    assert found.classes >= 0
+    assert found.threads > 10
+
+
+@pytest.mark.parametrize(("keep_fraction", "least", "most"), [(1.0, 1000, 1000), (0.3, 200, 400)])
+def test_a_fixed_plan_keeps_its_share(
+    spark: SparkSession, tmp_path: Path, keep_fraction: float, least: int, most: int
+) -> None:
+    rows = spark.range(1000)
+    kept = under_fixed_plan(rows, tmp_path / "plan", UniformDrop(), keep_fraction, ["id"]).count()
+    assert least <= kept <= most
+
+
+def test_sinks_are_kept_from_running_at_the_same_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, seen = [0], set[int]()
+
+    def discard(output: int) -> sharing.Sink:
+        def write(rows: object, batch_id: int) -> None:
+            running[0] += 1
+            seen.add(running[0])
+            running[0] -= 1
+
+        return write
+
+    monkeypatch.setattr(sharing, "_discard", discard)
+    land_all(tmp_path / "in", 100, rows_per_file=100)
+    assert sharing._time_in_sinks(spark, tmp_path, threading.Lock()) > 0.0
+    assert seen == {1}
+    assert sharing._time_in_sinks(spark, tmp_path, nullcontext()) > 0.0
