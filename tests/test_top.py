@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from jettison.core.plan import DropPlan
@@ -12,6 +13,7 @@ from jettison.core.storage import Folder
 from jettison.costs.cost_hashing import SharedHashes
 from jettison.costs.function_status import CostStatus
 from jettison.costs.task_report import TaskReport
+from jettison.errors import InvalidInput
 from jettison.runtime.ledger import Ledger
 from jettison.top import run_top
 
@@ -22,14 +24,17 @@ def shown(checkpoint: Path) -> str:
     return console.export_text()
 
 
-def test_nothing_on_record_is_said(tmp_path: Path) -> None:
-    assert "nothing on record" in shown(tmp_path)
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="must be that of a query that has run under Jettison"):
+        shown(tmp_path)
 
 
 def test_latency_rows_cause_and_the_costliest_keys_are_shown(tmp_path: Path) -> None:
     home = Folder(tmp_path) / "jettison"
     ledger = Ledger.open(home / "ledger")
+    ledger.start(0.5, latency_bound_s=3.0, points=["rows"], restored=False)
     ledger.plan(1.0, DropPlan(3, cause="all is well"))
+    ledger.batch(Stats(6, 1e9 - 1, 0.5, {"rows": PointStats(500, 500)}, plan_version=3), latency_s=0.5)
     ledger.batch(Stats(7, 1e9, 0.5, {"rows": PointStats(1000, 900)}, plan_version=3), latency_s=1.25)
     report = TaskReport.empty(SharedHashes(1, 8, seed=1))
     report.seen, report.kept = 900, 800
@@ -39,7 +44,8 @@ def test_latency_rows_cause_and_the_costliest_keys_are_shown(tmp_path: Path) -> 
     status.report("score").lay_down(home, "load_aware")
     text = shown(tmp_path)
     assert "batch 7, 900 of 1,000 rows kept" in text
-    assert "latency: 1.25 s" in text
+    assert "latency: 1.25 s of 3 s" in text
+    assert "in all 2 batches: 1,400 of 1,500 rows kept" in text
     assert "plan 3: all is well" in text
     assert "score: 800 of 900 rows kept" in text
     dear = next(line for line in text.splitlines() if line.startswith("│ @dear"))

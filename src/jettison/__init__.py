@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jettison.spark.network_query import Network as Network
     from jettison.spark.shedder import Shedder as Shedder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "Attribute": "jettison.source.space",

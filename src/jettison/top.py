@@ -33,6 +33,14 @@ def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) 
         hint = "pass the `checkpoint` of a Shedder, or the query's checkpointLocation"
         refuse("`CHECKPOINT` must be the folder of a query's checkpoint", checkpoint, hint=hint, error=InvalidInput)
     home = storage.home(checkpoint)
+    if every_s is None and not _is_known(home):
+        hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
+        refuse(
+            "`CHECKPOINT` must be that of a query that has run under Jettison",
+            checkpoint,
+            hint=hint,
+            error=InvalidInput,
+        )
     if every_s is None:
         console.print(panel(home))
         return
@@ -51,18 +59,28 @@ def panel(home: Folder) -> RenderableType:
     return Group(*parts) if parts else Text(f"nothing on record in {home.uri}")
 
 
+def _is_known(home: Folder) -> bool:
+    """Whether any run is on record there."""
+    return Ledger(home / "ledger").last("start", "plan", "batch", "stop") is not None or bool(list(reports(home)))
+
+
 def _query(home: Folder) -> list[RenderableType]:
     ledger = Ledger(home / "ledger")
-    batch, plan = ledger.last("batch"), ledger.last("plan")
+    batch, plan, start = ledger.last("batch"), ledger.last("plan"), ledger.last("start")
     if batch is None and ledger.last("start", "plan", "stop") is None:
         return []
+    bound_s = None if start is None else start.get("latency_bound_s")
+    bound = "" if bound_s is None else f" of {bound_s:g} s"
     lines = [*_end(ledger, home)]
     if batch is None:
         lines.append("query: no batch is on record")
     else:
         latency_s = batch["latency_s"]
         lines.append(f"query: batch {batch['batch_id']}, {_rows(batch)}")
-        lines.append("latency: " + ("no rows" if latency_s is None else f"{latency_s:.2f} s"))
+        lines.append("latency: " + ("no rows" if latency_s is None else f"{latency_s:.2f} s{bound}"))
+        totals = ledger.totals()
+        about = "about " if totals.estimated else ""
+        lines.append(f"in all {totals.batches:,} batches: {about}{totals.kept:,} of {totals.seen:,} rows kept")
     if plan is not None:
         unused = batch is None or batch["plan_version"] != plan["version"]
         yet = ", under which no batch on record has run yet" if unused else ""

@@ -47,7 +47,7 @@ def _impossible(outlook: Outlook) -> str:
         return ""
     could_s = REACHABLE * least_s / settings.headroom
     even = f"even keeping {outlook.least_share:.2f} takes {least_s:.1f} s"
-    return f"; the bound cannot be held: {even}, one of {could_s:.1f} s could"
+    return f"; the bound cannot be held: {even}, a bound of {could_s:.1f} s could"
 
 
 def about_the_clock(arrivals: Arrivals, bound_s: float) -> str:

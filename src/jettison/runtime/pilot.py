@@ -254,6 +254,12 @@ class Pilot:
             since_s = self._runs_since_s
             return None if since_s is None else self._board.schedule.at(int(since_s * 1e6)) or DropPlan(0)
 
+    @property
+    def runs_for_s(self) -> float:
+        """How long the batch that runs has taken so far, as far as its start is known; about 0 where none runs."""
+        with self._lock:
+            return 0.0 if self._runs_since_s is None else max(time.time() - self._runs_since_s, 0.0)
+
     def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
         """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""
         log.warning("jettison: rows behind %r are multiplied (%s); bounds would be too short", point, multipliers[0])

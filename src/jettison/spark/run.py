@@ -123,15 +123,20 @@ class Run:
             rows_by_point=dict(tally.by_point),
             estimated_batches=tally.estimated,
             error=self._error() if ended and self.error is None else self.error,
-            running_batch=self._running_batch(plan),
+            running_batch=self._running_batch(plan, bound_s),
         )
 
     def _shares(self, plan: DropPlan) -> dict[str, float]:
         settings = {name: plan.points.get(name) for name in self._points}
         return {name: 1.0 if setting is None else setting.keep_fraction for name, setting in settings.items()}
 
-    def _running_batch(self, plan: DropPlan) -> str:
-        """What the batch that runs keeps, in words, where that is not what the newest plan says."""
+    def _running_batch(self, plan: DropPlan, bound_s: float) -> str:
+        """What is to be said of the batch that runs: that it takes long, and what it keeps under an older plan."""
+        runs_s = self.pilot.runs_for_s
+        long = f"the batch that runs has taken {runs_s:.0f} s so far" if runs_s > bound_s else ""
+        return "; ".join(filter(None, (self._running_shares(plan), long)))
+
+    def _running_shares(self, plan: DropPlan) -> str:
         running = self.pilot.running_plan
         if running is None:
             return "but a batch that was begun before the restart keeps the rows of its first attempt"

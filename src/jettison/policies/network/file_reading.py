@@ -44,7 +44,7 @@ def read(path: Path) -> dict[str, Any]:
         text = path.read_text()
         document = json.loads(text) if path.suffix == ".json" else _from_yaml(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        got = " ".join(str(error).split())[:500]
+        got = f"text that is neither ({' '.join(str(error).split())[:500]})"
         if isinstance(error, RecursionError):
             got = "one that is nested too deeply"
         if isinstance(error, OSError):
