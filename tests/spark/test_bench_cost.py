@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
+import time
 from pathlib import Path
 
 import pytest
@@ -41,21 +41,25 @@ def test_a_fixed_plan_keeps_its_share(
     assert least <= kept <= most
 
 
-def test_sinks_are_kept_from_running_at_the_same_time(
+def test_time_in_sinks_is_taken_with_sinks_one_after_another_and_side_by_side(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running, seen = [0], set[int]()
+    running, seen, lock = [0], set[int](), threading.Lock()
 
     def discard(output: int) -> sharing.Sink:
         def write(rows: object, batch_id: int) -> None:
-            running[0] += 1
-            seen.add(running[0])
-            running[0] -= 1
+            with lock:
+                running[0] += 1
+                seen.add(running[0])
+            time.sleep(0.05)
+            with lock:
+                running[0] -= 1
 
         return write
 
     monkeypatch.setattr(sharing, "_discard", discard)
-    land_all(tmp_path / "in", 100, rows_per_file=100)
-    assert sharing._time_in_sinks(spark, tmp_path, threading.Lock()) > 0.0
+    land_all(tmp_path / "in", 200, rows_per_file=100)
+    assert sharing._time_in_sinks(spark, tmp_path, 1) > 0.0
     assert seen == {1}
-    assert sharing._time_in_sinks(spark, tmp_path, nullcontext()) > 0.0
+    assert sharing._time_in_sinks(spark, tmp_path, 4) > 0.0
+    assert max(seen) == 4

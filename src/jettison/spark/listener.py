@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
@@ -168,7 +169,7 @@ def report_of(
     progress: StreamingQueryProgress, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]
 ) -> BatchReport:
     """What one progress event says about the drop points, each of which has a mechanism."""
-    observed: dict[str, Any] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+    observed = {name: _fields(row) for name, row in progress.observedMetrics.items()}
     rows = {point.name: observed[point.metric] for point in points if point.metric in observed}
     versions = [version_read(observed, point.plan_metric) for point in points]
     arrivals = [row[ARRIVALS_US] for row in rows.values() if row.get(ARRIVALS_US)]
@@ -191,6 +192,14 @@ def report_of(
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
         any_runs=_RUNS_ONCE.match(progress.sink.description) is None,
     )
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    """What was observed, by name; Spark Connect tells values and names apart."""
+    told = row.asDict()
+    if told.keys() != {"values", "schema"}:
+        return told
+    return {field["name"]: value for field, value in zip(told["schema"]["fields"], told["values"], strict=True)}
 
 
 def _recent_rows_per_s(rows: Mapping[str, Any], plans: Mapping[str, Any]) -> float | None:

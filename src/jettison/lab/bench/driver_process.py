@@ -35,20 +35,20 @@ KINDS = (*(name for name, _ in _KINDS), OTHER, ENDED, PYTHON)
 
 
 class CpuByThread:
-    """Seconds of CPU of the driver, by kind of thread, since it was made.
+    """Seconds of CPU of the driver, by kind of thread, since it was made; `pid` is the JVM's.
 
     Threads are looked at every half second: one that ends counts with what it had at the last look, its rest is told apart.
     """
 
-    def __init__(self, jvm: int) -> None:
-        self._jvm = jvm
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
         self._last: dict[int, tuple[str, float]] = {}
         self.look()
         self._first = {thread: cpu_s for thread, (_, cpu_s) in self._last.items()}
-        self._first_total_s, self._first_python_s = cpu_s(jvm), cpu_s(os.getpid())
+        self._first_total_s, self._first_python_s = cpu_s(pid), cpu_s(os.getpid())
 
     def look(self) -> None:
-        self._last |= threads(self._jvm)
+        self._last |= threads(self._pid)
 
     def so_far(self) -> dict[str, float]:
         self.look()
@@ -56,7 +56,7 @@ class CpuByThread:
         for thread, (name, used_s) in self._last.items():
             found[kind_of(name)] += used_s - self._first.get(thread, 0.0)
         # The process has them all; what is missing had no thread at the last look.
-        found[ENDED] = max(cpu_s(self._jvm) - self._first_total_s - sum(found.values()), 0.0)
+        found[ENDED] = max(cpu_s(self._pid) - self._first_total_s - sum(found.values()), 0.0)
         found[PYTHON] = cpu_s(os.getpid()) - self._first_python_s
         return found
 
