@@ -18,9 +18,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison import functions as jf
 from jettison import policy as jp
 from jettison.lab.bench.harm import dropped_share
 from jettison.lab.bench.harm_run import Case, run_cold
+from jettison.spark.join_totals import join_side
 from jettison.spark.network_query import Network
 from live_stream import Collected, Feed, Live, costly, dropped
 
@@ -238,6 +240,26 @@ def test_windows_that_are_left_are_whole(spark: SparkSession, tmp_path: Path) ->
         (row.second, row.key): feed.rows_by_window[row.second, row.key] for row in sink.rows
     }
     assert 0 < sum(row.n for row in sink.rows) <= shedder.ledger.totals().kept
+
+
+def test_pairs_of_a_join_stand_for_all_pairs(spark: SparkSession, tmp_path: Path) -> None:
+    feed, sink = Feed(tmp_path / "in", CALM), Collected()
+    policy = jt.JoinDrop("id", "at", "2 seconds")
+    shedder = jt.Shedder(latency=SHORT_BOUND_S, checkpoint=tmp_path / "checkpoint", policy=policy)
+
+    def guarded(side: str) -> DataFrame:
+        rows = shedder.guard(feed.stream(spark), row_id="id", arrival="at", name=side)
+        watermarked = join_side(costly(rows, 0.5), side).withWatermark("at", "0 seconds")
+        return watermarked.select("id", "at", f"{side}_weight", f"{side}_whole")
+
+    # Each row meets itself on the other side, and no other.
+    pairs = guarded("left").join(guarded("right"), ["id", "at"]).select("id", jf.pair_weight().alias("stands_for"))
+    live = Live(shedder, shedder.start(pairs.writeStream.foreachBatch(sink)))
+    sheds(live, feed)
+    rows = min(sum(batch["points"][side]["seen"] for batch in live.batches()) for side in ("left", "right"))
+    assert len({row.id for row in sink.rows}) == len(sink.rows) < rows
+    assert min(row.stands_for for row in sink.rows) == 1.0 < max(row.stands_for for row in sink.rows)
+    assert sum(row.stands_for for row in sink.rows) == pytest.approx(rows, rel=0.1)
 
 
 def test_a_network_sheds_and_its_ledger_agrees_with_the_sinks(spark: SparkSession, tmp_path: Path) -> None:
