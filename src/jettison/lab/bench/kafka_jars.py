@@ -14,7 +14,8 @@ from jettison.errors import Unsupported, refuse
 
 _CHECKSUMS = Path(__file__).with_name("kafka_jars.sha256")
 _TIMEOUT_S = 600
-_NEEDED = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_NEEDED = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _POM = (
     "<project><modelVersion>4.0.0</modelVersion><groupId>jettison</groupId><artifactId>kafka</artifactId>"
     "<version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>\n"
@@ -71,10 +72,12 @@ def _fetch(bundle: Bundle, folder: Path) -> None:
         refuse("Maven, to fetch Kafka", "no mvn on PATH", hint="install maven", error=Unsupported)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        needed = "".join(_NEEDED.format(*artifact.split(":")) for artifact in bundle.artifacts)
+        # What is left out is not even looked for: some of it is in no repository.
+        without = _ALONE if bundle.alone else ""
+        needed = "".join(_NEEDED.format(*artifact.split(":"), without) for artifact in bundle.artifacts)
         (Path(scratch) / "pom.xml").write_text(_POM.format(needed))
-        options = ["-DincludeScope=runtime", f"-DexcludeTransitive={str(bundle.alone).lower()}"]
-        command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars", *options]
+        options = ["-DincludeScope=runtime", "-DoutputDirectory=jars"]
+        command = [maven, "-q", "-B", "dependency:copy-dependencies", *options]
         try:
             done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=_TIMEOUT_S)
             failed = done.returncode != 0
