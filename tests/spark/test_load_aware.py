@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.core.storage import home
 from jettison.costs.cost_book import FILE, costs_folder
-from jettison.costs.load_aware import LoadAware
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.runtime.companion import reports
+from jettison.spark.load_aware import LoadAware
 
 OUT = "id long, key string, started double"
 
