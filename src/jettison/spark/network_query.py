@@ -289,7 +289,7 @@ class Network:
             refuse("a network must have a place where rows may be dropped", "none", hint=hint)
         self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, trigger=trigger, **shedder)
         spark = next(iter(self._rows.values())).sparkSession
-        self.shedder._assembly.read_plan_together(spark, names, group="network")
+        self.shedder.read_plan_together(spark, names, group="network")
         frames = self.compiled(graph, self.shedder, names)
         columns = row_columns(frames)
         deliver = partial(self._deliver, columns)
