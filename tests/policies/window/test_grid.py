@@ -48,6 +48,6 @@ def test_windows_that_leave_time_uncovered_are_refused(size: int, slide: int) ->
 
 
 def test_what_is_wrong_with_a_window_is_said_in_durations() -> None:
-    with pytest.raises(InvalidSetting, match="at most its size, got 1.5 minutes every 1 hour. Hint"):
+    with pytest.raises(InvalidSetting, match=r"at most its size, got 1\.5 minutes every 1 hour\. Hint"):
         grid_of(("90 seconds", "1 hour"))
     assert str(grid_of(("10 minutes", "250 ms", "-15 seconds"))) == "10 minutes every 250 ms, offset -15 seconds"
