@@ -112,21 +112,15 @@ def test_a_clock_that_is_off_changes_nothing(load: float, behind_s: float) -> No
         assert 1 - dropped(after(skewed, 30.0)) >= 0.8 * (1 - dropped(after(right, 30.0)))
 
 
-def test_a_finite_run_over_stored_rows_says_nothing_about_the_clock() -> None:
-    """Its last batch alone takes all that is left: an hour's age may be the rows' own."""
+@pytest.mark.parametrize(("waiting", "span_s"), [([3000, 2000, 1000, 0], 1.0), ([None] * 6, 60.0)])
+def test_a_finite_run_over_stored_rows_says_nothing_about_the_clock(waiting: list[int | None], span_s: float) -> None:
+    """It works off a backlog: an hour's age is the rows' own, whether the source tells what waits or not."""
     controller = Controller(ControlSettings(3.0))
-    for number, waiting in enumerate([3000, 2000, 1000, 0]):
-        newest_s = 100.0 - 3600.0 + number
-        stats = Stats(
-            number,
-            100.0 + number,
-            1.0,
-            {"rows": PointStats(1000, 1000)},
-            oldest_arrival_s=newest_s - 1.0,
-            newest_arrival_s=newest_s,
-            waiting_rows=waiting,
-        )
-        controller.step(stats)
+    for number, left in enumerate(waiting):
+        newest_s = 100.0 - 3600.0 + span_s * number
+        points = {"rows": PointStats(1000, 1000)}
+        arrivals = {"oldest_arrival_s": newest_s - span_s, "newest_arrival_s": newest_s, "waiting_rows": left}
+        controller.step(Stats(number, 100.0 + number, 1.0, points, **arrivals))
         assert controller.said_of_arrivals == ""
 
 

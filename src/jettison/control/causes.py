@@ -57,8 +57,10 @@ def about_the_clock(arrivals: Arrivals, bound_s: float) -> str:
     if arrivals.incredible:
         return "the arrival column cannot be one of arrivals and is ignored"
     offset_s = arrivals.offset_s
-    # One batch cannot tell a clock from a backlog, and a finite run may have no more.
-    if abs(offset_s) <= bound_s / 2 or len(arrivals.ages_s) < _TELLING:
+    recent_s = arrivals.ages_s[-_TELLING:]
+    # Few batches, or ages that fall as a backlog is worked off, cannot tell a clock from stored rows.
+    told = len(recent_s) == _TELLING and max(recent_s) - min(recent_s) <= bound_s / 2
+    if abs(offset_s) <= bound_s / 2 or not told:
         return ""
     side = "behind" if offset_s > 0 else "ahead of"
     return f"the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"
