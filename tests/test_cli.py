@@ -367,7 +367,7 @@ def test_a_missing_extra_is_named_in_one_sentence(
 
 
 def test_a_pure_benchmark_runs_without_any_extra(tmp_path: Path) -> None:
-    done = without(["pyspark", "matplotlib", "numba"], "bench", "sifter", cwd=tmp_path)
+    done = without(["pyspark", "matplotlib", "numba"], "bench", "coverage", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

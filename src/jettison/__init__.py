@@ -11,7 +11,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jettison.costs.load_aware import load_aware as load_aware
     from jettison.errors import JettisonError as JettisonError
     from jettison.policies import UniformDrop as UniformDrop
     from jettison.policies.groups.concept_drop import ConceptDrop as ConceptDrop
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from jettison.spark.aggregates import sum as sum
     from jettison.spark.aggregates import variance as variance
     from jettison.spark.count_windows import count_windows as count_windows
+    from jettison.spark.load_aware import load_aware as load_aware
     from jettison.spark.network_query import Network as Network
     from jettison.spark.shedder import Shedder as Shedder
 
@@ -56,7 +56,7 @@ _HOME = {
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
     "count_windows": "jettison.spark.count_windows",
-    "load_aware": "jettison.costs.load_aware",
+    "load_aware": "jettison.spark.load_aware",
     "percentile": "jettison.spark.aggregates",
     "stddev": "jettison.spark.aggregates",
     "sum": "jettison.spark.aggregates",

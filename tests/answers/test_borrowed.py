@@ -10,6 +10,7 @@ from jettison import functions as jf
 from jettison.errors import InvalidSetting
 
 EXACT = None
+FROM_HISTORY, FROM_NEIGHBOURS = "borrowed from history", "borrowed from neighbours"
 
 
 def answers(start, end, evidence, **more):
@@ -46,8 +47,10 @@ def test_a_group_without_rows_borrows_from_its_earlier_windows_and_says_so():
     found = estimates(made, "r7")
     assert found["value"] == pytest.approx(LEVELS[7], rel=0.05)
     assert found["lower"] < LEVELS[7] < found["upper"]
-    assert (found["own"], found["borrowed"], found["from_history"]) == (0.0, True, True)
-    assert estimates(made, "r8")["own"] > 0.0
+    assert (found["kept"], found["status"]) == (0, FROM_HISTORY)
+    mixed = estimates(made, "r8")
+    assert LEVELS[8] < mixed["value"] < LEVELS[8] * 1.01
+    assert (mixed["kept"], mixed["status"]) == (60, FROM_HISTORY)
 
 
 def test_windows_that_overlap_are_not_borrowed_from():
@@ -55,29 +58,35 @@ def test_windows_that_overlap_are_not_borrowed_from():
     ours.estimates(answers(0, 60, many(LEVELS)))
     later = many(LEVELS)
     later[7] = ("r7", None, 0, EXACT, 600.0)
-    assert not estimates(ours.estimates(answers(30, 90, later)), "r7")["from_history"]
-    assert estimates(ours.estimates(answers(60, 120, later)), "r7")["from_history"]
+    assert estimates(ours.estimates(answers(30, 90, later)), "r7")["status"] == FROM_NEIGHBOURS
+    assert estimates(ours.estimates(answers(60, 120, later)), "r7")["status"] == FROM_HISTORY
 
 
 def test_a_guess_is_not_remembered_as_if_it_were_known():
     ours = borrower()
     first = many(LEVELS)
     first[7] = ("r7", None, 0, EXACT, 600.0)
-    assert estimates(ours.estimates(answers(0, 60, first)), "r7")["borrowed"]
-    assert not estimates(ours.estimates(answers(60, 120, first)), "r7")["from_history"]
+    assert estimates(ours.estimates(answers(0, 60, first)), "r7")["status"] == FROM_NEIGHBOURS
+    assert estimates(ours.estimates(answers(60, 120, first)), "r7")["status"] == FROM_NEIGHBOURS
 
 
-def test_a_group_that_is_known_whole_keeps_its_value_exactly():
+def test_a_group_that_seems_whole_keeps_its_value_and_is_not_called_exact():
     seen = [*many(LEVELS), ("whole", 17.25, 3, EXACT, 3.0)]
     found = estimates(borrower().estimates(answers(0, 60, seen)), "whole")
-    assert (found["value"], found["lower"], found["upper"], found["borrowed"]) == (17.25, 17.25, 17.25, False)
+    assert found == {"value": 17.25, "lower": None, "upper": None, "kept": 3, "status": "unconfirmed"}
+
+
+def test_where_nothing_is_known_the_answer_says_so():
+    found = estimates(borrower().estimates(answers(0, 60, [("r0", None, 0, EXACT, 9.0)])), "r0")
+    assert found == {"value": None, "lower": None, "upper": None, "kept": 0, "status": "unknown"}
 
 
 def test_exact_counts_tell_that_rows_were_dropped_where_weights_do_not():
     seen = [*many(LEVELS), ("thin", 17.25, 3, EXACT, 300.0)]
     found = estimates(borrower().estimates(answers(0, 60, seen)), "thin")
     assert found["lower"] < 17.25 < found["upper"]
-    assert found["own"] < 1.0
+    assert found["value"] != 17.25
+    assert found["status"] in ("bounded", FROM_NEIGHBOURS)
 
 
 def test_neighbours_are_those_of_the_same_neighbourhood():
@@ -100,7 +109,7 @@ def test_what_is_remembered_is_bounded():
     ours.estimates(answers(0, 60, many(LEVELS)))
     empty = [(f"r{i}", None, 0, EXACT, 600.0) if i in (2, 29) else one for i, one in enumerate(many(LEVELS))]
     made = ours.estimates(answers(60, 120, empty))
-    assert (estimates(made, "r2")["from_history"], estimates(made, "r29")["from_history"]) == (False, True)
+    assert [estimates(made, group)["status"] for group in ("r2", "r29")] == [FROM_NEIGHBOURS, FROM_HISTORY]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jettison.control.controller import Controller, ControlSettings
-from jettison.core.stats import Stats
+from jettison.core.stats import PointStats, Stats
 from jettison.lab.sim.harm import COLD_FILES, COLD_KAFKA, COSTLY_ROWS
 from jettison.lab.sim.plant import Batch, Plant, PlantSettings, row_latency_s
 
@@ -110,6 +110,18 @@ def test_a_clock_that_is_off_changes_nothing(load: float, behind_s: float) -> No
     else:
         assert row_latency_s(after(skewed, 30.0), 0.95) <= 3.0
         assert 1 - dropped(after(skewed, 30.0)) >= 0.8 * (1 - dropped(after(right, 30.0)))
+
+
+@pytest.mark.parametrize(("waiting", "span_s"), [([3000, 2000, 1000, 0], 1.0), ([None] * 6, 60.0)])
+def test_a_finite_run_over_stored_rows_says_nothing_about_the_clock(waiting: list[int | None], span_s: float) -> None:
+    """It works off a backlog: an hour's age is the rows' own, whether the source tells what waits or not."""
+    controller = Controller(ControlSettings(3.0))
+    for number, left in enumerate(waiting):
+        newest_s = 100.0 - 3600.0 + span_s * number
+        points = {"rows": PointStats(1000, 1000)}
+        arrivals = {"oldest_arrival_s": newest_s - span_s, "newest_arrival_s": newest_s, "waiting_rows": left}
+        controller.step(Stats(number, 100.0 + number, 1.0, points, **arrivals))
+        assert controller.said_of_arrivals == ""
 
 
 def test_a_clock_that_is_off_is_said_in_words() -> None:

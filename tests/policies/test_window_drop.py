@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -249,6 +249,23 @@ def test_when_the_overload_ends_decided_windows_stay_dropped_and_then_all_marks_
     stats = Stats(0, 0.0, 0.0, {"rows": PointStats(9, 9)}, event_times=EventTimes(2000, 10, 1970))
     at_rest = policy.continued(plan, stats, Budget(1.0, 1.0, 3.0, "rest")).points["rows"]
     assert (at_rest.marks, at_rest.keeps_everything) == ((), True)
+
+
+def test_the_cause_says_what_windows_that_were_decided_before_keep() -> None:
+    policy = WindowDrop(time="at", window=10 * MICROSECOND, max_gap=4)
+    stats = Stats(0, 0.0, 0.0, {"rows": PointStats(1, 1)}, event_times=EventTimes(1000, 2, 990))
+    shed = policy.continued(DropPlan(0), stats, Budget(0.3, 0.3, 3.0, "keep 0.30"))
+    assert shed.cause.startswith("keep 0.30; 0.70 of the windows are dropped")
+    again = policy.continued(shed, stats, Budget(0.1, 0.1, 3.0, "keep 0.10"))
+    assert again.points == shed.points
+    assert again.cause == "keep 0.10; the windows that come next were decided before, 0.70 of them to be dropped"
+    all_kept = DropPlan(1, {"rows": replace(WindowMarks(), next_unit=shed.points["rows"].next_unit)})
+    kept = policy.continued(all_kept, stats, Budget(0.3, 0.3, 3.0, "keep 0.30"))
+    assert kept.keeps_everything
+    assert kept.cause == "keep 0.30; the windows that come next were decided before, all of them kept"
+    rest = policy.continued(shed, stats, Budget(1.0, 1.0, 3.0, "keep all"))
+    assert not rest.keeps_everything
+    assert rest.cause == "keep all; windows that were decided before stay dropped"
 
 
 def test_without_event_times_nothing_changes() -> None:

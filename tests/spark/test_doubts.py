@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.costs.load_aware import LoadAware
 from jettison.lab.bench.streams import KeepShare
 from jettison.runtime.schedule import UNKNOWN_US
 from jettison.spark import doubts
+from jettison.spark.load_aware import LoadAware
 from told_stream import SCHEMA, Told
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.core.storage import home
 from jettison.costs.cost_book import FILE, costs_folder
-from jettison.costs.load_aware import LoadAware
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
 from jettison.runtime.companion import reports
+from jettison.spark.load_aware import LoadAware
 
 OUT = "id long, key string, started double"
 
@@ -81,6 +81,7 @@ def test_with_time_to_spare_every_row_passes_and_costs_are_learned(spark: SparkS
     (beside,) = reports(home(folder / "checkpoint"))
     assert {row[0] for row in beside.rows} == {"dear", "cheap"}
     assert (beside.name, beside.status) == ("busy", str(status))
+    assert str(status).startswith("ended, 300 of 300 rows kept")
 
 
 def test_an_overload_is_shed_by_cost_and_the_bound_holds(spark: SparkSession, source, folder: Path) -> None:
@@ -126,6 +127,7 @@ def test_with_a_guard_around_it_the_query_shows_the_function_and_one_ledger_hold
     assert status.companions["busy"] == scored.status()
     assert {one.key for one in status.companions["busy"].costliest} >= {"dear"}
     assert "costliest: " in str(status)
+    assert "busy: ended, " in str(status)
     records = list(shedder.ledger.records("function"))
     assert [one["batch_id"] for one in records] == [0, 1, 2]
     # Each batch is some 0.3 s of work for 0.1 s: the guard lets all pass, and the function is spared its dear rows.

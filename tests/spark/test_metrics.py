@@ -318,7 +318,7 @@ def test_an_interface_that_fails_three_times_in_a_row_is_given_up(interface: Int
         with pytest.raises(Unsupported, match="403"):
             subject(batch_report(number))
     assert not lost
-    with pytest.raises(Unsupported, match=r"estimates until the query is started again.*403"):
+    with pytest.raises(Unsupported, match=r"3 failures in a row.*403.*estimates until the query is started again"):
         subject(batch_report(2))
     assert ["403" in reason for reason in lost] == [True]
     interface.status = 200

@@ -81,5 +81,8 @@ def test_windows_other_than_the_policys_stop_the_query(seconds: Seconds, tmp_pat
     seconds.land(range(0, 20), range(20, 40), range(40, 60))
     shedder = make(tmp_path)
     rows = shedder.guard(seconds.stream(), row_id="value")
-    with pytest.raises(PySparkException, match="as the policy was told"):
+    with pytest.raises(
+        PySparkException,
+        match=r"windows of \d+ seconds? every \d+ seconds?, as the policy was told",
+    ):
         run(shedder, shedder.deliver(counts(rows, "20 seconds")))

@@ -6,14 +6,14 @@ Answers are small, so this runs where they are read: over a table of them, or wi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jettison.answers.borrow import borrow, effective_by_counts
+from jettison.answers.answer_status import BOUNDED, FROM_HISTORY, FROM_NEIGHBOURS, UNCONFIRMED, UNKNOWN
+from jettison.answers.borrow import Borrowed, borrow, effective_by_counts
 from jettison.errors import refuse
 
 EVIDENCE = ("mean", "variance", "kept", "effective_rows", "rows")
@@ -23,9 +23,9 @@ EVIDENCE = ("mean", "variance", "kept", "effective_rows", "rows")
 class Borrower:
     """Gives every group of a window an estimate: its own mean, drawn towards its earlier windows or its neighbours.
 
-    An estimate says by `borrowed` whether less than nine tenths of it are the group's own rows, and by `from_history`
-    where the rest came from. It is biased towards where it borrows from, and has on average the smaller error; the query's
-    own answer stays as it was, unbiased. A group that is known whole keeps its value exactly.
+    An estimate of which less than nine tenths are the group's own rows says so by its status, and where the rest came
+    from. It is biased towards that, and has on average the smaller error; the query's own answer stays as it was,
+    unbiased. A group of which no row seems to be missing keeps its own mean, unconfirmed: what is left cannot tell more.
 
     Only windows that were over when this one began are borrowed from: windows that overlap share rows, and would
     confirm each other's errors.
@@ -53,8 +53,8 @@ class Borrower:
     >>> borrower = Borrower(group="route", evidence="fare")
     >>> before = borrower.estimates(answers(0, [10.0, 22.0, 31.0], [50, 50, 50]))
     >>> after = borrower.estimates(answers(60, [10.1, 21.8, None], [50, 50, 0]))["estimate"].to_pylist()
-    >>> round(after[2]["value"]), after[2]["borrowed"], after[2]["from_history"]
-    (31, True, True)
+    >>> round(after[2]["value"]), after[2]["kept"], after[2]["status"]
+    (31, 0, 'borrowed from history')
     """
 
     def __init__(
@@ -74,8 +74,10 @@ class Borrower:
         self._waiting: list[tuple[Any, dict[Any, float]]] = []
 
     def estimates(self, answers: pa.Table) -> pa.Table:
-        """The same rows, ordered by window, with a struct `estimate`: value, lower, upper, own, borrowed, from_history.
+        """The same rows, ordered by window, with a struct `estimate`: value, lower, upper, kept and status.
 
+        Its status is 'bounded', 'borrowed from history', 'borrowed from neighbours', 'unconfirmed' without bounds where no
+        row seems to be missing, or 'unknown' without a value where nothing is known of any group.
         All groups of a window must come together, and windows in the order of their starts, here and from call to call.
         """
         self._check(answers)
@@ -104,8 +106,7 @@ class Borrower:
         # Only what rests on rows of the window itself is remembered: a guess must not confirm itself.
         known = {group: float(v) for group, v, k in zip(groups, made.value, kept, strict=True) if k > 0}
         self._waiting.append((window["end"], known))
-        parts = {part.name: pa.array(getattr(made, part.name), from_pandas=True) for part in fields(made)}
-        return answers.append_column("estimate", pa.StructArray.from_arrays(list(parts.values()), names=list(parts)))
+        return answers.append_column("estimate", _answers(made, np.nan_to_num(kept)))
 
     def _remember_until(self, start: Any) -> None:
         for _, known in (one for one in self._waiting if one[0] <= start):
@@ -128,6 +129,24 @@ class Borrower:
         kind = answers.schema.field(self._evidence).type
         names = [kind.field(i).name for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
         _require(EVIDENCE, names, f"fields of {self._evidence!r}", 'aggregate jf.evidence("column") next to the answer')
+
+
+def _answers(made: Borrowed, kept: NDArray[np.float64]) -> pa.StructArray:
+    whole = (kept > 0) & (made.lower == made.upper)
+    status = np.select(
+        [np.isnan(made.value), whole, made.borrowed & made.from_history, made.borrowed],
+        [UNKNOWN, UNCONFIRMED, FROM_HISTORY, FROM_NEIGHBOURS],
+        BOUNDED,
+    )
+    lower, upper = (np.where(whole, np.nan, bound) for bound in (made.lower, made.upper))
+    parts = {
+        "value": pa.array(made.value, from_pandas=True),
+        "lower": pa.array(lower, from_pandas=True),
+        "upper": pa.array(upper, from_pandas=True),
+        "kept": pa.array(kept, pa.int64()),
+        "status": pa.array(status, pa.string()),
+    }
+    return pa.StructArray.from_arrays(list(parts.values()), names=list(parts))
 
 
 def _require(wanted: Iterable[str], there: Iterable[str], what: str, hint: str) -> None:

@@ -7,6 +7,8 @@ import math
 from jettison.control.arrivals import Arrivals
 from jettison.control.outlook import REACHABLE, Ahead, Outlook
 
+_TELLING = 3  # batches that must share an offset before it is spoken of
+
 
 def why_keep_all(outlook: Outlook, ahead: Ahead, *, young: bool) -> str:
     """The figures, and why everything is kept where they do not say it."""
@@ -55,7 +57,10 @@ def about_the_clock(arrivals: Arrivals, bound_s: float) -> str:
     if arrivals.incredible:
         return "the arrival column cannot be one of arrivals and is ignored"
     offset_s = arrivals.offset_s
-    if abs(offset_s) <= bound_s / 2:
+    recent_s = arrivals.ages_s[-_TELLING:]
+    # Few batches, or ages that fall as a backlog is worked off, cannot tell a clock from stored rows.
+    told = len(recent_s) == _TELLING and max(recent_s) - min(recent_s) <= bound_s / 2
+    if abs(offset_s) <= bound_s / 2 or not told:
         return ""
     side = "behind" if offset_s > 0 else "ahead of"
     return f"the arrival column is {abs(offset_s):,.1f} s {side} the clock, which is taken out"

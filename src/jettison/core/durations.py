@@ -27,6 +27,7 @@ _SECONDS_PER_UNIT = {
     "d": 86400.0,
     "day": 86400.0,
 }
+_WRITTEN = {"days": 86_400 * 10**6, "hours": 3600 * 10**6, "minutes": 60 * 10**6, "seconds": 10**6, "ms": 1000}
 _PATTERN = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+)\s*")
 
 
@@ -66,6 +67,18 @@ def signed_microseconds(value: Duration, *, name: str = "duration") -> int:
         hint = "write '3 seconds', '-250 ms' or 0"
         refuse(f"`{name}` must be a duration, of any sign", repr(value), hint=hint)
     return round(1e6 * length)
+
+
+def written(duration_us: int) -> str:
+    """Whole microseconds as people write them, in the largest unit that needs no more than three decimals.
+
+    >>> written(600_000_000), written(1_500_000), written(-250_000), written(0)
+    ('10 minutes', '1.5 seconds', '-250 ms', '0 seconds')
+    """
+    for unit, factor in _WRITTEN.items():
+        if abs(duration_us) >= factor and 1000 * duration_us % factor == 0:
+            return f"{duration_us / factor:.15g} {unit.removesuffix('s') if duration_us == factor else unit}"
+    return "0 seconds" if duration_us == 0 else f"{duration_us} us"
 
 
 def _read(value: Duration) -> float:

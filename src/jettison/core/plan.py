@@ -18,9 +18,13 @@ from jettison.core.setting import Setting
 from jettison.errors import DamagedPlan, refuse
 
 PLAN_BYTES = 64 * 1024
-"""Bytes that a plan may take as text, unless its policy asks for more."""
+"""Bytes that a plan may take as text, unless its policy asks for more: the sizes to ask for are these."""
+LARGE_PLAN_BYTES = 2 * PLAN_BYTES
+"""For plans that name some thousand keys or windows."""
+HUGE_PLAN_BYTES = 4 * PLAN_BYTES
+"""For plans that name ten thousand groups."""
 MOST_PLAN_BYTES = 16 * PLAN_BYTES
-"""The most that a policy can get: all plans on file are read in every micro-batch."""
+"""The limit, whatever a policy asks for: all plans on file are read in every micro-batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class CostStatus:
     unlearned_s
         Time in the function after it had asked for the last rows of a partition. No row is charged with it: a function that
         takes all rows first and works then seems to cost nothing, and is not protected.
+    ended
+        Whether its query has ended: no more rows will come.
     """
 
     rows_seen: int
@@ -55,9 +57,12 @@ class CostStatus:
     costliest: tuple[KeyCost, ...]
     most_dropped: tuple[KeyCost, ...]
     unlearned_s: float = 0.0
+    ended: bool = False
 
     @classmethod
-    def of(cls, report: TaskReport, max_wait_s: float, before: Iterable[KeyCost] = ()) -> CostStatus:
+    def of(
+        cls, report: TaskReport, max_wait_s: float, before: Iterable[KeyCost] = (), *, ended: bool = False
+    ) -> CostStatus:
         """From the sum of all reports, and the costliest keys of the run before."""
         earlier: Totals = {one.key: (one.rows, one.rows * one.mean_s) for one in before}
         return cls(
@@ -73,6 +78,7 @@ class CostStatus:
             _by_key(largest(earlier, report.top, TOP_KEYS)),
             _by_key(report.dropped_keys),
             report.unlearned_s,
+            ended,
         )
 
     @property
@@ -82,7 +88,7 @@ class CostStatus:
 
     def __str__(self) -> str:
         keys = ", ".join(f"{one.key} ({1e3 * one.mean_s:.3g} ms)" for one in self.costliest[:3])
-        return (
+        return ("ended, " if self.ended else "") + (
             f"{self.rows_kept:,} of {self.rows_seen:,} rows kept, which waited {self.mean_wait_s:.3g} s on average "
             f"and {self.longest_wait_s:.3g} s at most of {self.max_wait_s:g} s, {1e3 * self.mean_cost_s:.3g} ms a row, "
             f"overhead {self.overhead:.1%}, costliest: {keys or 'none yet'}{self._warning}"

@@ -80,7 +80,6 @@ BENCHMARKS = _named(
     ("harm", "35 min", "rows dropped without need, cold", Kind.APART, "harm:harm"),
     ("controller", _UNDER_1, "a step's time; overloads, simulated", Kind.PURE, "pure:controller"),
     ("coverage", _UNDER_1, "how often bounds hold truth, simulated", Kind.PURE, "pure:coverage"),
-    ("sifter", _UNDER_1, "a sifter's construction and size", Kind.PURE, "pure:sifter"),
     ("coverage-tables", _FEW, "docs/estimators.md, simulated", Kind.CASES, "coverage_tables:tables"),
 )
 

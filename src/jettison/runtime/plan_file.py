@@ -1,11 +1,10 @@
 """The file that carries plans into a running query: fixed size, checked, and valid for a limited time.
 
 Layout: checksum, end of validity, one row in how many has its arrival looked at, the schedule as JSON, padding; blanks
-between them. The engine caches the file's
-length when the query is built, so every version has the same size. A checksum of all that follows it, padding included,
-tells a damaged file from a whole one without a search for its end, and the lease makes the newest plan expire when the
-controller that should renew it has died. What every reader needs stands before the JSON at a fixed place, counted in
-bytes, so that the JSON is parsed only if the file is whole.
+between them. The engine caches the file's length when the query is built, so every version has the same size. A checksum
+of all that follows it, padding included, tells a damaged file from a whole one without a search for its end, and the lease
+makes the newest plan expire when the controller that should renew it has died. What every reader needs stands before the
+JSON at a fixed place, counted in bytes, so that the JSON is parsed only if the file is whole.
 """
 
 from __future__ import annotations

@@ -15,17 +15,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jettison.answers import estimate
+from jettison.answers.answer_status import BOUNDED, DEPENDENT_ROWS, EXACT, FEW_ROWS, UNCONFIRMED
 from jettison.answers.estimate import Estimate, Estimator, Moments, Ops, Weights
 from jettison.answers.ranks import percentile_estimate, percentile_ranks
 from jettison.errors import refuse
 from jettison.spark import doubts
 from jettison.spark.named_column import with_name
 
-EXACT = "exact"
-BOUNDED = "bounded"
-FEW_ROWS = "few rows"
-DEPENDENT_ROWS = "dependent rows"
-UNCONFIRMED = "unconfirmed"
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not
 
 

@@ -207,8 +207,13 @@ class MetricCounts:
                 raise
             reason = error.__cause__ or error  # in its own words, without a hint that is not for this place
             self._on_lost(str(reason))
-            lost = f"counts failed {_FAILURES} times in a row and are estimates until the query is started again"
-            raise Unsupported(f"{lost}; then they are taken by `observe`. The last failure: {reason}") from error
+            refuse(
+                "row counts from the driver's web interface",
+                f"{_FAILURES} failures in a row, the last of them: {reason}",
+                hint="counts are estimates until the query is started again; then they are taken by `observe`",
+                error=Unsupported,
+                cause=error,
+            )
         self._failures = 0
         return found
 

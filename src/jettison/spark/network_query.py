@@ -32,7 +32,6 @@ from jettison.spark.assembly import Accounting
 from jettison.spark.box_facts import BoxFacts, box_facts
 from jettison.spark.drop_point import WEIGHT
 from jettison.spark.network_rows import (
-    OUTPUT,
     Sink,
     numbered,
     parquet_sink,
@@ -40,7 +39,7 @@ from jettison.spark.network_rows import (
     shared_by_exchange,
     union_all,
 )
-from jettison.spark.network_sinks import SINKS_AT_ONCE, AtOnce, call_sinks
+from jettison.spark.network_sinks import SINKS_AT_ONCE, AtOnce, deliver_batch
 from jettison.spark.shedder import Shedder
 
 if TYPE_CHECKING:
@@ -289,10 +288,10 @@ class Network:
             refuse("a network must have a place where rows may be dropped", "none", hint=hint)
         self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, trigger=trigger, **shedder)
         spark = next(iter(self._rows.values())).sparkSession
-        self.shedder._assembly.read_plan_together(spark, names, group="network")
+        self.shedder.read_plan_together(spark, names, group="network")
         frames = self.compiled(graph, self.shedder, names)
         columns = row_columns(frames)
-        deliver = partial(self._deliver, columns)
+        deliver = partial(deliver_batch, self._sinks, columns, self._sinks_at_once)
         writer = numbered(frames, columns).writeStream.outputMode("append").foreachBatch(deliver)
         if available_now:
             writer = writer.trigger(availableNow=True)
@@ -359,31 +358,6 @@ class Network:
                 error=MissingColumn,
             )
         return rows
-
-    def _deliver(self, columns: Mapping[str, str], batch: DataFrame, batch_id: int) -> None:
-        """Hand one micro-batch to the sinks, computed once.
-
-        It has as many partitions as all outputs together, and a sink finds its rows in few of them; the numbers' ranges,
-        which are kept with the rows, spare it the others. So the batch is computed with all, and then read with as many
-        tasks as one output has: twenty outputs would otherwise start the tasks of twenty outputs twenty times.
-        """
-        conf = batch.sparkSession.conf  # the query's own: nobody else's session is changed
-        tasks = int(str(conf.get("spark.sql.shuffle.partitions")))
-        conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # for rows read once and kept a moment
-        batch.persist()
-        try:
-            batch.count()
-            calls = {
-                name: partial(
-                    self._sinks[name],
-                    batch.where(F.col(OUTPUT) == number).select(f"{column}.*").coalesce(tasks),
-                    batch_id,
-                )
-                for number, (name, column) in enumerate(columns.items())
-            }
-            call_sinks(batch.sparkSession, calls, self._sinks_at_once)
-        finally:
-            batch.unpersist()
 
     def add(self, box: Box, function: BoxFunction) -> Stream:
         """Add a box of any kind; its function gets the DataFrames of `box.sources` in their order."""

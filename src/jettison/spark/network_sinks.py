@@ -1,19 +1,46 @@
-"""Calls the sinks of a network's outputs, some of them side by side: each runs jobs that leave part of the cores idle."""
+"""Hands each micro-batch to the sinks of a network's outputs, some side by side: each leaves part of the cores idle."""
 
 from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated
 
 from pyspark import InheritableThread
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jettison.core.documents import rule
+from jettison.spark.network_rows import OUTPUT, Sink
 
 SINKS_AT_ONCE = 4
 """Sinks that run side by side, unless told otherwise."""
 AtOnce = Annotated[int, rule("must be 1 or more", "1 calls one sink after another", ge=1)]
+
+
+def deliver_batch(
+    sinks: Mapping[str, Sink], columns: Mapping[str, str], at_once: AtOnce, batch: DataFrame, batch_id: int
+) -> None:
+    """Hand one micro-batch to the sinks, computed once; `columns` says in which each output's rows travel.
+
+    It has as many partitions as all outputs together, and a sink finds its rows in few of them; the numbers' ranges,
+    which are kept with the rows, spare it the others. So the batch is computed with all, and then read with as many
+    tasks as one output has: twenty outputs would otherwise start the tasks of twenty outputs twenty times.
+    """
+    conf = batch.sparkSession.conf  # the query's own: nobody else's session is changed
+    tasks = int(str(conf.get("spark.sql.shuffle.partitions")))
+    conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")  # for rows read once and kept a moment
+    batch.persist()
+    try:
+        batch.count()
+        calls = {}
+        for number, (name, column) in enumerate(columns.items()):
+            rows = batch.where(F.col(OUTPUT) == number).select(f"{column}.*").coalesce(tasks)
+            calls[name] = partial(sinks[name], rows, batch_id)
+        call_sinks(batch.sparkSession, calls, at_once)
+    finally:
+        batch.unpersist()
 
 
 def call_sinks(spark: SparkSession, calls: Mapping[str, Callable[[], None]], at_once: AtOnce) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -180,6 +180,10 @@ class Shedder:
         if self._run is not None:
             refuse("`guard` must be called before `start`", "a query that runs already", hint="use one Shedder a query")
         return self._assembly.guard(rows, row_id, arrival, protect, name)
+
+    def read_plan_together(self, spark: SparkSession, names: Sequence[str], *, group: str) -> None:
+        """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch."""
+        self._assembly.read_plan_together(spark, names, group)
 
     def guarding(
         self,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import InvalidSetting
-from jettison.policies.window.window_grid import Grid
+from jettison.policies.window.window_grid import Grid, grid_of
 
 
 @st.composite
@@ -45,3 +45,9 @@ def test_edges_in_microseconds_are_exact_far_from_the_epoch() -> None:
 def test_windows_that_leave_time_uncovered_are_refused(size: int, slide: int) -> None:
     with pytest.raises(InvalidSetting, match="slide"):
         Grid(size, slide)
+
+
+def test_what_is_wrong_with_a_window_is_said_in_durations() -> None:
+    with pytest.raises(InvalidSetting, match=r"at most its size, got 1\.5 minutes every 1 hour\. Hint"):
+        grid_of(("90 seconds", "1 hour"))
+    assert str(grid_of(("10 minutes", "250 ms", "-15 seconds"))) == "10 minutes every 250 ms, offset -15 seconds"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jettison.errors import InvalidSetting
-from jettison.lab.reproduce.window.paper_rules import WinDrop, fan_out, pipeline
 from jettison.policies.window.window_grid import Grid
 from jettison.policies.window.window_needs import Pipeline
+from paper_rules import WinDrop, fan_out, pipeline
 
 
 def test_pipeline_example() -> None:

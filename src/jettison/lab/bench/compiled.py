@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from jettison.lab.bench.driver_process import JIT
-from jettison.lab.bench.paired import over
+from jettison.lab.bench.paired import Pairs
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.steady import Steady, land_batches, steady_fares
 from jettison.lab.bench.streams import in_turn
@@ -27,11 +27,12 @@ def growth(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     """
     still, moving = (_both_sides(spark, folder / name, speed) for name, speed in (("still", 0.0), ("moving", 10.0)))
     how = {"batches": _BATCHES, "left_out": _WARM_UP, "rows_per_batch": _ROWS}
+    pairs_moving = Pairs(moving, config=how)
     return [
         _classes(still, "while the watermark stands still", 0.0, how),
         _classes(moving, "while it moves", None, how),
-        over("compile threads: CPU of a batch", moving, "guard", lambda run: run.cpu_ms[JIT], "ms", config=how),
-        over("threads of the driver", moving, "guard", lambda run: float(run.threads), "threads", config=how),
+        pairs_moving.over("compile threads: CPU of a batch", "guard", lambda run: run.cpu_ms[JIT], "ms"),
+        pairs_moving.over("threads of the driver", "guard", lambda run: float(run.threads), "threads"),
     ]
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.lab.bench.paired import over
+from jettison.lab.bench.paired import Pairs
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.scripted import keep, scripted
 from jettison.lab.bench.streams import KeepShare, in_turn, median, median_ratio, task_cpu_s, to_end
@@ -57,9 +57,9 @@ def over_uniform(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     bars = {"by group": 1.3, "by group, from the record's key": 1.1}
     runs = _mean(spark).measured(folder, pairs, only=["uniform", *bars])
     how = {"keep_fraction": KEEP, "rows_per_batch": ROWS_PER_BATCH, "batches": BATCHES, "groups": GROUPS}
+    beside = Pairs(runs, "uniform", how)
     return [
-        over(f"{kind}, over uniform: task CPU", runs, kind, _cpu_ns, "ns", baseline="uniform", at_most=bar, config=how)
-        for kind, bar in bars.items()
+        beside.over(f"{kind}, over uniform: task CPU", kind, _cpu_ns, "ns", at_most=bar) for kind, bar in bars.items()
     ]
 
 

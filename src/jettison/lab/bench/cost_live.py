@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jettison.lab.bench.harm import SETTLED_S, kept_of_arrivals
 from jettison.lab.bench.harm_run import Case, run_after_plain
-from jettison.lab.bench.paired import over, repeated
+from jettison.lab.bench.paired import Pairs, repeated
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn
 from jettison.lab.demo.capacity import measure_capacity
@@ -35,7 +35,8 @@ def first_phase(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
 
     found = in_turn({"plain": partial(wait_s, None), "guard": partial(wait_s, _BOUND_S)}, pairs, warm_ups=1)
     config = {"rows_per_s": round(phases[0].rows_per_s), "seconds": _PHASE_S, "left_out_s": _STARTED_S}
-    return [over("the demo's first phase: rows wait", found, "guard", float, "s", at_most=1.2, config=config)]
+    beside = Pairs(found, config=config)
+    return [beside.over("the demo's first phase: rows wait", "guard", float, "s", at_most=1.2)]
 
 
 Figures = Iterator[tuple[str, float, str, dict[str, float]]]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from jettison.lab.bench import streams
 from jettison.lab.bench.fixed_plan import under_fixed_plan
-from jettison.lab.bench.paired import added, over
+from jettison.lab.bench.paired import Pairs
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.steady import land_batches
 from jettison.lab.demo.landing import land_all
@@ -31,22 +31,22 @@ _BATCH, _BATCH_CPU = attrgetter("batch_s"), attrgetter("batch_cpu_s")
 
 def small_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     """The demo's query on batches of 2,000 rows, guarded with arrivals and bounds: median batch, and task CPU of one."""
-    costs = _small_batches(spark, folder, pairs, [_FULL, _BOUNDS])
+    costs = Pairs(_small_batches(spark, folder, pairs, [_FULL, _BOUNDS]), config=_SMALL)
     return [
-        over(f"small batch, {_FULL}: median batch", costs, _FULL, _BATCH, "s", at_most=1.25, config=_SMALL),
+        costs.over(f"small batch, {_FULL}: median batch", _FULL, _BATCH, "s", at_most=1.25),
         # 75 ms where plain takes 51 ms.
-        over(f"small batch, {_BOUNDS}: task CPU", costs, _BOUNDS, _BATCH_CPU, "s", at_most=75 / 51, config=_SMALL),
-        over(f"small batch, {_FULL}: task CPU", costs, _FULL, _BATCH_CPU, "s", config=_SMALL),
-        over(f"small batch, {_BOUNDS}: median batch", costs, _BOUNDS, _BATCH, "s", config=_SMALL),
+        costs.over(f"small batch, {_BOUNDS}: task CPU", _BOUNDS, _BATCH_CPU, "s", at_most=75 / 51),
+        costs.over(f"small batch, {_FULL}: task CPU", _FULL, _BATCH_CPU, "s"),
+        costs.over(f"small batch, {_BOUNDS}: median batch", _BOUNDS, _BATCH, "s"),
     ]
 
 
 def small_batch_parts(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     """The same with less of a guard; there is no bar to meet."""
     parts = ["guard", "guard and arrival"]
-    costs = _small_batches(spark, folder, pairs, parts)
+    costs = Pairs(_small_batches(spark, folder, pairs, parts), config=_SMALL)
     return [
-        over(f"small batch, {part}: {what}", costs, part, measure, "s", config=_SMALL)
+        costs.over(f"small batch, {part}: {what}", part, measure, "s")
         for part in parts
         for what, measure in (("median batch", _BATCH), ("task CPU", _BATCH_CPU))
     ]
@@ -102,10 +102,10 @@ def empty_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
         "plan alone": plan_alone,
         "guard": streams.guarded(source, lambda guarded: guarded.select("value"), row_id=_KAFKA_ID),
     }
-    costs = streams.alternate(spark, folder, variants, pairs, skip_batches=20)
+    costs = Pairs(streams.alternate(spark, folder, variants, pairs, skip_batches=20), config=how)
     return [
-        added("empty batch: a guard adds", costs, "guard", _batch_ms, "ms", at_most=35.0, config=how),
-        added("empty batch: of it, its plan", costs, "plan alone", _batch_ms, "ms", at_most=22.0, config=how),
+        costs.added("empty batch: a guard adds", "guard", _batch_ms, "ms", at_most=35.0),
+        costs.added("empty batch: of it, its plan", "plan alone", _batch_ms, "ms", at_most=22.0),
     ]
 
 
@@ -123,10 +123,10 @@ def dropped_row(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
         "dropped": dropping(),
         "dropped, with arrival": dropping(arrival="timestamp"),
     }
-    costs = streams.alternate(spark, folder, variants, pairs)
+    costs = Pairs(streams.alternate(spark, folder, variants, pairs))
     # 115 ns where reading takes 105 ns.
     return [
-        over(f"{name} row over the source alone: task CPU", costs, name, _ns_per_row, "ns", at_most=bar)
+        costs.over(f"{name} row over the source alone: task CPU", name, _ns_per_row, "ns", at_most=bar)
         for name, bar in (("dropped", 115 / 105), ("dropped, with arrival", None))
     ]
 
@@ -172,8 +172,8 @@ def _idle(what: str, costs: Mapping[str, list[streams.Cost]], bars: Mapping[str,
         if name != "plain":
             most_cpu, least = bars.get(name, (None, None))
             results += [
-                over(f"{what}, {name}: task CPU", costs, name, _CPU, "s", at_most=most_cpu),
-                over(f"{what}, {name}: throughput", costs, name, _THROUGHPUT, "rows/s", at_least=least),
+                Pairs(costs).over(f"{what}, {name}: task CPU", name, _CPU, "s", at_most=most_cpu),
+                Pairs(costs).over(f"{what}, {name}: throughput", name, _THROUGHPUT, "rows/s", at_least=least),
             ]
     return results
 

@@ -1,4 +1,4 @@
-"""Benchmarks that need no Spark: the controller against a simulated engine, the coverage of the bounds, and sifters."""
+"""Benchmarks that need no Spark: the controller against a simulated engine, and the coverage of the bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from jettison.control.controller import Controller, ControlSettings
 from jettison.core.stats import PointStats, Stats
 from jettison.lab.bench.result import Result
 from jettison.lab.coverage import measure_coverage
-from jettison.lab.reproduce.sifter import speed
 from jettison.lab.sim import harm, scenarios
 
 _STEPS = 3000
@@ -41,14 +40,6 @@ def coverage() -> list[Result]:
                     )
                 )
     return results
-
-
-def sifter() -> list[Result]:
-    """The figures of `jettison reproduce sifter` on speed and size, alone: construction, lookup, the closed form."""
-    return [
-        Result(claim.claim, claim.ours, "", at_most=claim.at_most, at_least=claim.at_least, config=claim.config)
-        for claim in speed.measured((1000,), 15)
-    ]
 
 
 def _times() -> Iterator[Result]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.lab.bench.paired import over
+from jettison.lab.bench.paired import Pairs
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn, median, median_ratio, task_cpu_s
 from jettison.lab.demo.landing import land_all
@@ -68,23 +68,15 @@ def side_by_side(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     land_all(folder / "in", _ROWS_PER_FILE * _BATCHES, rows_per_file=_ROWS_PER_FILE)
     ways = {"one after another": 1, "side by side": SINKS_AT_ONCE}
     runs = {name: partial(_time_in_sinks, spark, folder, at_once) for name, at_once in ways.items()}
-    return [
-        over(
-            f"{_OUTPUTS} sinks of a network, over one after another",
-            in_turn(runs, pairs, warm_ups=1),
-            "side by side",
-            float,
-            "s",
-            baseline="one after another",
-            at_most=1.0 / 1.48,  # 1.0 s where one after another takes 1.48 s
-            config={
-                "outputs": _OUTPUTS,
-                "rows_per_batch": _ROWS_PER_FILE,
-                "batches": _BATCHES,
-                "at_once": SINKS_AT_ONCE,
-            },
-        )
-    ]
+    how = {
+        "outputs": _OUTPUTS,
+        "rows_per_batch": _ROWS_PER_FILE,
+        "batches": _BATCHES,
+        "at_once": SINKS_AT_ONCE,
+    }
+    beside = Pairs(in_turn(runs, pairs, warm_ups=1), "one after another", how)
+    name = f"{_OUTPUTS} sinks of a network, over one after another"
+    return [beside.over(name, "side by side", float, "s", at_most=1.0 / 1.48)]  # 1.0 s where the other takes 1.48 s
 
 
 def same_answers(spark: SparkSession, folder: Path) -> Answers:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jettison.core.durations import Duration
-from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.plan import HUGE_PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import refuse
 from jettison.policies.base import ColumnOrSql, listed
@@ -55,7 +55,7 @@ class ConceptDrop(GroupPolicy):
         Rows of a group and pane below which it is not thinned.
     max_groups
         Most groups that a plan names, all drop points together; unless given, as many as fit into the bytes that a plan
-        gets, 256 kB (about 10,000). Beyond, groups share one rate, and the plan's cause says so. A plan has room for 43,000
+        gets (about 10,000). Beyond, groups share one rate, and the plan's cause says so. A plan has room for 43,000
         at most.
     strict
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
@@ -112,7 +112,7 @@ class ConceptDrop(GroupPolicy):
     @property
     def plan_bytes(self) -> int:
         """Room for all groups that may be named."""
-        return 4 * PLAN_BYTES if self.max_groups is None else bytes_of_groups(self.max_groups)
+        return HUGE_PLAN_BYTES if self.max_groups is None else bytes_of_groups(self.max_groups)
 
     @property
     def spec(self) -> GroupSpec:

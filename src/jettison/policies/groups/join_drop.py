@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jettison.core.durations import Duration
-from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.plan import LARGE_PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, Stats
 from jettison.errors import refuse
 from jettison.policies.base import ColumnOrSql, listed
@@ -42,8 +42,8 @@ class JoinDrop(GroupPolicy):
     sides
         Names of the two drop points.
     max_groups
-        Most heavy keys that a plan names, on both sides; unless given, as many as fit into the bytes that a plan gets,
-        128 kB (about 2,500). Beyond, keys are light, and the plan's cause says so.
+        Most heavy keys that a plan names, on both sides; unless given, as many as fit into the bytes that a plan gets
+        (about 2,500). Beyond, keys are light, and the plan's cause says so.
     rows
         Most rows of a pane to process, both sides together; the latency bound alone, unless given.
     error, confidence
@@ -92,7 +92,7 @@ class JoinDrop(GroupPolicy):
     @property
     def plan_bytes(self) -> int:
         """Room for all keys that may be named, on both sides."""
-        return 2 * PLAN_BYTES if self.max_groups is None else bytes_of_groups(2 * self.max_groups)
+        return LARGE_PLAN_BYTES if self.max_groups is None else bytes_of_groups(2 * self.max_groups)
 
     @property
     def spec(self) -> GroupSpec:

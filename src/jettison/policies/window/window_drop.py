@@ -171,7 +171,8 @@ class WindowDrop(Policy):
             return marks, "" if budget.share >= 1.0 else "no window can be decided before there is a watermark"
         begun = self.fan.first_unit_after(times.newest_us)
         if budget.share >= 1.0:
-            return self._at_rest(marks, begun, times.watermark_us), ""
+            rested = self._at_rest(marks, begun, times.watermark_us)
+            return rested, "" if rested.keeps_everything else "windows that were decided before stay dropped"
         admission = admit(self.fan, budget.share, already_shut=marks.shut)
         open_fan = self.fan.without(admission.shut)
         if open_fan.max_gap < 1:
@@ -192,7 +193,8 @@ class WindowDrop(Policy):
         self, marks: WindowMarks, open_fan: Fan, admission: Admission, watermark: int, begun: int, until: int
     ) -> tuple[WindowMarks, str]:
         if marks.next_unit is not None and marks.next_unit >= until:
-            return marks, ""
+            kept = "all of them kept" if marks.keeps_everything else f"{marks.drop_share:.2f} of them to be dropped"
+            return marks, f"the windows that come next were decided before, {kept}"
         decider = self.decider(open_fan)
         trimmed = marks if not marks.first else horizon.trim(self.fan, marks, watermark)
         if not any(trimmed.marks):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jettison.core.durations import Duration, microseconds, signed_microseconds
+from jettison.core.durations import Duration, microseconds, signed_microseconds, written
 from jettison.errors import refuse
 
 
@@ -45,6 +45,11 @@ class Grid:
                 f"size {self.size!r}, slide {self.slide!r}, offset {self.offset!r}",
                 hint="a slide beyond the size would leave rows in no window; Spark refuses it too",
             )
+
+    def __str__(self) -> str:
+        """In durations, for people: the windows of a query on Spark count microseconds."""
+        shifted = f", offset {written(self.offset)}" if self.offset else ""
+        return f"{written(self.size)} every {written(self.slide)}{shifted}"
 
     @property
     def overlaps(self) -> bool:
@@ -92,6 +97,9 @@ def grid_of(window: Window) -> Grid:
         )
     size = microseconds(parts[0], name="window size")
     slide = microseconds(parts[1], name="window slide") if len(parts) > 1 else size
+    if slide > size:
+        hint = "a slide beyond the size would leave rows in no window; Spark refuses it too"
+        refuse("a window's slide must be at most its size", f"{written(size)} every {written(slide)}", hint=hint)
     return Grid(size, slide, signed_microseconds(parts[2], name="window offset") if len(parts) == 3 else 0)
 
 

@@ -3,7 +3,7 @@
 On Spark a nested aggregate sees its child window at `window_time`, its end minus one microsecond. A child that ends
 at `e` therefore falls into the window `[s, s + size)` exactly when `e` lies in `(s, s + size]`, so what an answer
 needs extends *backward* in time. Aurora stamps the start instead, and needs extend forward:
-`lab/reproduce/window/paper_rules.py`.
+`tests/paper_rules.py`.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _differs(window: Column, grid: Grid) -> Column:
 def _complaint(grid: Grid) -> Column:
     return F.lit(
         explain(
-            f"windows of {grid.size} us every {grid.slide} us, offset {grid.offset} us, as the policy was told",
+            f"windows of {grid}, as the policy was told",
             "others",
             hint="give WindowDrop the windows of the query",
         )

@@ -15,7 +15,6 @@ from jettison.lab.reproduce.aurora.compare import (
     RANDOM_LP,
     SEMANTIC,
     SEMANTIC_LP,
-    STEP,
     UNIFORM,
     compare,
     excess_percent,
@@ -26,13 +25,9 @@ from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.admission import ADMISSIONS
-from jettison.lab.sim.network.engine import Planner
 from jettison.lab.sim.network.generator import random_network, shared_network
-from jettison.lab.sim.network.roadmap import greedy_road_map, paper_road_map
-from jettison.lab.sim.network.survival import utility
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.graph import QueryGraph
-from jettison.policies.network.optimum import frontier
 
 Losses = Mapping[str, Samples]
 """Percent lost by shedder: by seed, skew and mean gap between arrivals."""
@@ -219,18 +214,10 @@ def sharing_sections(figure: Figure, by_tuple: Losses, seed: int, seeds: Sequenc
         for row, skew in enumerate(figure.skews):
             lines.append(([planner, f"skew {skew:g}"], [ratios.cell((row, gap)) for gap in range(len(figure.gaps))]))
     header = ["planner", "QoS", *figure.loads]
-    foreseen = [
-        [name, f"skew {skew:g}", *(f"{ratio:.3f}" for ratio in line)]
-        for name, by_skew in table_losses(figure, seeds[:5]).items()
-        for skew, line in zip(figure.skews, by_skew, strict=True)
-    ]
     unlike = [[f"skew {skew:g}", *line] for skew, line in zip(figure.skews, slopes(figure, seeds), strict=True)]
     parts = [
         "Tuple utility lost by Input-Uniform over that lost by random drops, planned in two ways.",
         _table(header, lines),
-        f"For comparison, the loss that the greedy tables foresee over that of the linear program (steps of {STEP:g}, mean "
-        "over draws):",
-        table(header, foreseen),
         "How much there is to choose between: mean slope of the 20 graphs over that of the flattest quarter.",
         table(["QoS", "first rows lost: mean", "flattest quarter", "ratio", "last rows lost: ratio"], unlike),
     ]
@@ -238,20 +225,6 @@ def sharing_sections(figure: Figure, by_tuple: Losses, seed: int, seeds: Sequenc
     shown = _lines(xs, lines[: len(figure.skews)])
     drawn = plot({title: shown}, "excess load [%]", "loss ratio Input-Uniform / Random-LS")
     return [Section(title, "\n\n".join(parts), drawn)]
-
-
-def table_losses(figure: Figure, seeds: Sequence[int]) -> dict[str, Samples]:
-    """Loss of each kind of table over the least, by skew and gap, as its plans foresee it; mean over seeds."""
-    makers = {"re-evaluated table": greedy_road_map, "paper's table": paper_road_map}
-    found: dict[str, list[Samples]] = {name: [] for name in makers}
-    for seed in seeds:
-        for skew in figure.skews:
-            model = drop_model(figure.network(seed, skew=skew))
-            loads = [model.full_load / (1.0 + excess_percent(gap) / 100.0) for gap in figure.gaps]
-            least = _foreseen(frontier(model), loads)
-            for name, make in makers.items():
-                found[name].append(_foreseen(make(model, step=STEP), loads) / least)
-    return {name: np.array(r).reshape(len(seeds), len(figure.skews), -1).mean(axis=0) for name, r in found.items()}
 
 
 def slopes(figure: Figure, seeds: Sequence[int]) -> list[list[float]]:
@@ -274,8 +247,3 @@ def _lines(xs: Sequence[float], lines: Sequence[Line]) -> dict[str, dict[float, 
 
 def _table(header: Sequence[str], lines: Sequence[Line]) -> str:
     return table(header, [[*names, *map(str, intervals)] for names, intervals in lines])
-
-
-def _foreseen(planner: Planner, loads: Sequence[float]) -> Samples:
-    model = planner.model
-    return np.array([model.full_utility - utility(model, planner.at(load)) for load in loads])

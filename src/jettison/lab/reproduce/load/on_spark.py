@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 from jettison.costs.cost_book import HASH_SEED, CostBook, costs_folder
 from jettison.costs.cost_hashing import SharedHashes, fingerprints
 from jettison.costs.function_status import CostStatus
-from jettison.costs.load_aware import LoadAware, load_aware
 from jettison.costs.partition_settings import Rule
 from jettison.costs.sketch import CostSketch, FloatArray
 from jettison.lab.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
 from jettison.lab.reproduce.load.paper_rule import Function, PaperRule
 from jettison.lab.sim.load.algorithms import FULL_KNOWLEDGE, LAS, OURS, STRAW_MAN
 from jettison.lab.sim.load.workload import IntArray
+from jettison.spark.load_aware import LoadAware, load_aware
 
 NOTHING = "no shedding"
 TAIL_DROP = "load_aware, tail drop, the paper's sketch"

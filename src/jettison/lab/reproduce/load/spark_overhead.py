@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jettison.costs.load_aware import load_aware
 from jettison.costs.timed_partition import ArrowFunction
 from jettison.lab.bench.streams import Variant, alternate, to_end
 from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
+from jettison.spark.load_aware import load_aware
 from jettison.spark.session import local_session
 
 _BATCHES = 4

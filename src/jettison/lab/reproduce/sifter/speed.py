@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from jettison.lab.reproduce.claims import Claim, judge
+from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.lab.reproduce.sifter.trial import FAIRNESS, SAMPLES, THROTTLER, seeds_of
 from jettison.lab.reproduce.sifter.workload import Generated, Workload
@@ -25,14 +25,11 @@ _LOOKUPS = 1_000_000
 
 
 def speeds(settings: RunSettings) -> Judged:
-    """Construction in ms, lookups with decisions in millions a second, and bytes of a filter."""
-    claims = measured(seeds_of(settings)[:5], 7 if settings.quick else 15)
-    rows = [[claim.claim, claim.ours] for claim in claims]
-    return [Section("Figures 6 and 7: speed and size", table(["measured", "ours"], rows))], claims
+    """Construction in ms, lookups with decisions in millions a second, and bytes of a filter.
 
-
-def measured(seeds: Sequence[int], repetitions: int) -> list[Claim]:
-    """The claims, judged; times are processor times, the fastest of so many."""
+    Times are processor times, the fastest of several.
+    """
+    seeds, repetitions = seeds_of(settings)[:5], 7 if settings.quick else 15
     ms = partial(_fastest_ms, repetitions=repetitions)
     one, many = (_Drawn(Workload(queries=queries), seeds[0]) for queries in (1000, _MANY_QUERIES))
     columns = [np.ascontiguousarray(column) for column in one.generated.rows(_LOOKUPS).T]
@@ -45,7 +42,9 @@ def measured(seeds: Sequence[int], repetitions: int) -> list[Claim]:
         "fig7-numpy": _LOOKUPS / 1e3 / slowest,
         **{f"size-{regions}": float(size) for regions, size in _sizes(seeds).items()},
     }
-    return judge("sifter", figures, {"repetitions": repetitions, "of": "the fastest, in processor time"})
+    claims = judge("sifter", figures, {"repetitions": repetitions, "of": "the fastest, in processor time"})
+    rows = [[claim.claim, claim.ours] for claim in claims]
+    return [Section("Figures 6 and 7: speed and size", table(["measured", "ours"], rows))], claims
 
 
 class _Drawn:

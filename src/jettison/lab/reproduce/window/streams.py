@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import jettison as jt
-from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.plan import LARGE_PLAN_BYTES, PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, Stats
 from jettison.lab.bench.streams import Variant, run_once, to_end
 from jettison.policies.window import horizon
@@ -41,7 +41,7 @@ class FixedDrop(WindowDrop):
     def plan_bytes(self) -> int:
         """Thousands of windows marked at once need more room than plans for a few batches, which are the rule."""
         many = self.share > 0.0 and self.tuples * TUPLE_US / self.fan.length > horizon.MOST_MARKS
-        return 2 * PLAN_BYTES if many else PLAN_BYTES
+        return LARGE_PLAN_BYTES if many else PLAN_BYTES
 
     def continued(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
         """Marks for the whole span, or those there are."""

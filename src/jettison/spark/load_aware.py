@@ -202,8 +202,9 @@ class LoadAware:
         return self._task.__reduce__()
 
     def status(self) -> CostStatus:
-        """Rows, waits, overhead and the costliest keys, over the tasks that have reported."""
-        return CostStatus.of(self._reports.value, self._settings.bound_s, self._book.costliest)
+        """Rows, waits, overhead and the costliest keys, over the tasks that have reported; and whether that is all."""
+        ended = self._closed.is_set()
+        return CostStatus.of(self._reports.value, self._settings.bound_s, self._book.costliest, ended=ended)
 
     def close(self) -> None:
         """Lay the last costs down, put the last batch on record, and stop."""
@@ -221,10 +222,10 @@ class LoadAware:
         try:
             with self._lock:  # `close` may come while the thread is at it
                 total = self._reports.value
-                if self._book.tell(total):
-                    status = self.status()
-                    if self._settings.learn:
-                        self._book.save(self._folder, status.costliest)
+                learned, status = self._book.tell(total), self.status()
+                if learned and self._settings.learn:
+                    self._book.save(self._folder, status.costliest)
+                if learned or status.ended:
                     status.report(self.name).lay_down(self._home, _WHERE)
                 self._accounts.record(total, self._book.version, time.time(), ended=self._closed.is_set())
                 self._warned = False
