@@ -177,11 +177,14 @@ def top(
     follow: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Look again every so often: seconds, or '2 minutes'.")
     ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print it once, as where there is no terminal.")] = False,
 ) -> None:
-    """How a query and the functions in it are doing: rows kept, latency, the costliest keys."""
+    """How a query and the functions in it are doing, kept up to date until q is typed: rows, latency, causes, keys."""
     from jettison.top import run_top
 
-    run_top(Console(), checkpoint, every_s=None if follow is None else _seconds("--follow", follow))
+    console = Console()
+    live = not once and (follow is not None or (console.is_terminal and sys.stdin.isatty()))
+    run_top(console, checkpoint, every_s=_seconds("--follow", follow or "2") if live else None)
 
 
 @app.command()

@@ -15,12 +15,13 @@ class Series(Struct, kw_only=True):
 
     Parameters
     ----------
-    at_s
-        When the last of them ended.
+    at_s, started_s
+        When the last of them ended, and when it began.
     first, last
         Numbers of the batches.
     seen_per_s, kept_per_s
-        Rows per second of the time since the entry before, by drop point.
+        By drop point, rows per second of the time in which they came: from the start of the batch
+        before to that of their own.
     latency_s
         The longest; `None` without rows.
     duration_s
@@ -32,6 +33,7 @@ class Series(Struct, kw_only=True):
     """
 
     at_s: list[float]
+    started_s: list[float]
     first: list[int]
     last: list[int]
     seen_per_s: dict[str, list[float]]
@@ -46,8 +48,8 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
     """At most `most` entries that together stand for all batches.
 
     >>> point = {"seen": 10, "kept": 4, "dropped": 6, "exact": True}
-    >>> batch = {"started_s": 0, "duration_s": 1, "latency_s": 2, "plan_version": 1, "points": {"rides": point}}
-    >>> series = thinned([{**batch, "batch_id": n, "at_s": 2.0 * n} for n in range(1, 11)], most=5)
+    >>> batch = {"at_s": 0, "duration_s": 2, "latency_s": 2, "plan_version": 1, "points": {"rides": point}}
+    >>> series = thinned([{**batch, "batch_id": n, "started_s": 2.0 * n} for n in range(1, 11)], most=5)
     >>> series.last, series.kept_per_s["rides"]
     ([2, 4, 6, 8, 10], [2.0, 2.0, 2.0, 2.0, 2.0])
     """
@@ -56,6 +58,7 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
     entries = [batches[place : place + together] for place in range(0, len(batches), together)]
     series = Series(
         at_s=[],
+        started_s=[],
         first=[],
         last=[],
         seen_per_s={name: [] for name in names},
@@ -65,12 +68,14 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
         plan_version=[],
         exact=[],
     )
-    since_s = batches[0]["started_s"] if batches else 0.0
+    # When the rows of the first batch began to come is not on record: it is taken to be as long as the batch.
+    since_s = batches[0]["started_s"] - batches[0]["duration_s"] if batches else 0.0
     for entry in entries:
         last = entry[-1]
-        span_s = max(last["at_s"] - since_s, 1e-3)
-        since_s = last["at_s"]
+        span_s = max(last["started_s"] - since_s, 1e-3)
+        since_s = last["started_s"]
         series.at_s.append(last["at_s"])
+        series.started_s.append(last["started_s"])
         series.first.append(entry[0]["batch_id"])
         series.last.append(last["batch_id"])
         for name in names:

@@ -10,8 +10,9 @@ const number = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const percent = (share) => (share == null ? "–" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + " %");
 const seconds = (value) => (value == null ? "–" : value.toFixed(value < 10 ? 2 : 1) + " s");
+const duration = (value) => (value >= 1 ? value.toPrecision(3) + " s" : value >= 1e-3 ? (1e3 * value).toPrecision(3) + " ms" : (1e6 * value).toPrecision(3) + " µs");
 const date = (at_s) => new Date(1000 * at_s);
-const clock = (at_s) => date(at_s).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const clock = (at_s) => date(at_s).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 function element(tag, text, attributes = {}) {
   const made = document.createElement(tag);
@@ -47,9 +48,9 @@ function layout(more = {}) {
     font: { color: colour("ink"), family: colour("font"), size: 12 },
     margin: { l: 46, r: 12, t: 8, b: 34 }, hovermode: "x unified", showlegend: true,
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") }, namelength: -1 },
-    legend: { orientation: "h", y: 1.14, x: 0, font: { size: 11 } },
+    legend: { orientation: "h", y: 1.16, x: 0, font: { size: 11 }, bgcolor: "rgba(0,0,0,0)", borderwidth: 0 },
     ...more,
-    xaxis: { ...axis, ...(more.xaxis || {}) },
+    xaxis: { ...axis, nticks: Math.max(3, Math.round(window.innerWidth / 160)), tickangle: 0, ...(more.xaxis || {}) },
     yaxis: { ...axis, rangemode: "tozero", ...(more.yaxis || {}) },
   };
 }
@@ -79,7 +80,7 @@ function rowsChart(view) {
   const series = view.series;
   const names = state.point ? [state.point] : view.points.filter((point) => point.entrance).map((point) => point.name);
   const sum = (by) => series.at_s.map((_, place) => names.reduce((total, name) => total + ((by[name] || [])[place] || 0), 0));
-  const x = series.at_s.map(date), seen = sum(series.seen_per_s), kept = sum(series.kept_per_s);
+  const x = series.started_s.map(date), seen = sum(series.seen_per_s), kept = sum(series.kept_per_s);
   const causes = Object.fromEntries(view.changes.filter((change) => change.kind === "plan").map((change) => [change.version, change.text]));
   const why = series.plan_version.map((version, place) => {
     const batches = series.first[place] === series.last[place] ? `batch ${series.last[place]}` : `batches ${series.first[place]} to ${series.last[place]}`;
@@ -89,7 +90,7 @@ function rowsChart(view) {
   draw($("rows"), [
     line("kept", x, kept, colour("kept"), { fill: "tozeroy", fillcolor: colour("kept-fill"), hovertemplate: "%{y:,.0f} kept<extra></extra>" }),
     line("seen; dropped is the area between", x, seen, colour("dropped"), { fill: "tonexty", fillcolor: colour("dropped-fill"), text: why, hovertemplate: "%{y:,.0f} seen<br>%{text}<extra></extra>" }),
-  ], {}, `Rows per second seen and kept at ${names.join(", ")}; last ${Math.round(seen.at(-1) || 0)} seen, ${Math.round(kept.at(-1) || 0)} kept`);
+  ], { xaxis: { range: span(view) } }, `Rows per second seen and kept at ${names.join(", ")}; last ${Math.round(seen.at(-1) || 0)} seen, ${Math.round(kept.at(-1) || 0)} kept`);
 }
 
 function latencyChart(view) {
@@ -98,8 +99,10 @@ function latencyChart(view) {
     line("batch", x, series.duration_s, colour("soft"), { line: { width: 1, dash: "dot" }, hovertemplate: "batch took %{y:.2f} s<extra></extra>" })];
   if (view.bound_s != null) traces.push(line("bound", [x[0], x.at(-1)], [view.bound_s, view.bound_s], colour("bound"), { line: { dash: "dash" }, hoverinfo: "skip" }));
   const over = series.latency_s.filter((value) => view.bound_s != null && value > view.bound_s).length;
-  draw($("latency"), traces, { yaxis: { ticksuffix: " s" } }, `Latency over time against a bound of ${seconds(view.bound_s)}; ${over} of ${x.length} points lie above it`);
+  draw($("latency"), traces, { xaxis: { range: span(view) }, yaxis: { ticksuffix: " s" } }, `Latency over time against a bound of ${seconds(view.bound_s)}; ${over} of ${x.length} points lie above it`);
 }
+
+const span = (view) => [date(view.series.started_s[0]), date(view.series.at_s.at(-1))];
 
 function modelChart(view) {
   const model = view.model;
@@ -109,10 +112,10 @@ function modelChart(view) {
   draw($("model"), [
     line("arrive", x, model.arrival_per_s, colour("dropped"), { line: { shape: "hv" }, hovertemplate: "%{y:,.0f} rows/s arrive<extra></extra>" }),
     line("can be processed", x, model.capacity_per_s, colour("good"), { line: { shape: "hv" }, hovertemplate: "%{y:,.0f} rows/s fit<extra></extra>" }),
-  ], {}, "Rows per second that arrive and that can be processed, at each change of plan");
+  ], view.series ? { xaxis: { range: span(view) } } : {}, "Rows per second that arrive and that can be processed, at each change of plan");
   const last = model.at_s.length - 1;
   const noise = model.noise[last] == null ? "" : `, give or take ${percent(model.noise[last])}`;
-  $("model-text").textContent = `A batch is taken to cost ${seconds(model.fixed_s[last])} + ${(1e6 * model.per_seen_row_s[last]).toPrecision(3)} µs for each row seen + ${(1e6 * model.per_kept_row_s[last]).toPrecision(3)} µs for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
+  $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
 }
 
 // ---- panels, one for each mechanism ----
@@ -272,7 +275,7 @@ function show(view) {
     const made = element("li", null, { class: change.kind });
     const shares = Object.entries(change.shares), least = shares.length ? Math.min(...shares.map(([, share]) => share)) : null;
     made.append(element("time", clock(change.at_s), { datetime: date(change.at_s).toISOString() }));
-    made.append(element("b", change.kind === "plan" ? `plan ${change.version}${least == null ? "" : ", " + percent(least)}` : change.kind));
+    made.append(element("b", change.kind === "plan" ? `plan ${change.version}${least == null ? "" : " keeps " + percent(least)}` : change.kind));
     made.append(element("span", change.text));
     return made;
   }));
