@@ -8,7 +8,7 @@ const state = { views: [], selected: 0, point: "", failed: false };
 
 const number = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const percent = (share) => (share == null ? "–" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + " %");
+const percent = (share) => (share == null ? "–" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + "\u00a0%");
 const seconds = (value) => (value == null ? "–" : value.toFixed(value < 10 ? 2 : 1) + " s");
 const duration = (value) => (value >= 1 ? value.toPrecision(3) + " s" : value >= 1e-3 ? (1e3 * value).toPrecision(3) + " ms" : (1e6 * value).toPrecision(3) + " µs");
 const date = (at_s) => new Date(1000 * at_s);
@@ -188,7 +188,7 @@ const PANELS = {
       if (text != null) drawn.textContent = text;
       return drawn;
     };
-    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "The network with its drops" });
+    const root = svg("svg", { class: "network", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "The network with its drops" });
     for (const edge of panel.edges) {
       const from = by[edge.source], to = by[edge.target], dropping = edge.keep_fraction < 1 || edge.ranges.length;
       const [x0, y0, x1, y1] = [x(from) + 120, y(from) + 20, x(to), y(to) + 20];
