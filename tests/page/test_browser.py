@@ -13,7 +13,7 @@ import pytest
 import jettison as jt
 from jettison.core.stats import PointStats, Stats
 from jettison.page.command import opened
-from jettison.page.document import whole
+from jettison.page.html_page import whole
 from jettison.page.server import PageServer, Watched
 from jettison.policies.window.window_marks import WindowMarks
 from page_ledgers import EVIL, NOW_S, query

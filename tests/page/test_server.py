@@ -17,7 +17,7 @@ import pytest
 
 from jettison.errors import InvalidInput
 from jettison.page.command import opened
-from jettison.page.document import asset, whole
+from jettison.page.html_page import asset, whole
 from jettison.page.prometheus import exposition
 from jettison.page.server import PageServer, Watched
 from page_ledgers import EVIL, query

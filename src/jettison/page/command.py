@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jettison.errors import InvalidInput, refuse
-from jettison.page.document import whole
+from jettison.page.html_page import whole
 from jettison.page.server import PageServer, Watched, is_loopback
 from jettison.page.view import Query
 

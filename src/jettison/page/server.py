@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from jettison.errors import InvalidInput, refuse
-from jettison.page.document import SERVED_POLICY, asset, charting_script
+from jettison.page.html_page import SERVED_POLICY, asset, charting_script
 from jettison.page.view import Query, QueryView
 
 _FRESH_S = 1.0
