@@ -54,7 +54,7 @@ def sparkline(values: Sequence[float | None], top: float, width: int) -> str:
     """The last values as blocks between 0 and `top`; a blank where there is none.
 
     >>> sparkline([0.0, None, 5.0, 10.0, 99.0], top=10.0, width=4)
-    ' ▅██'
+    ' ▄██'
     """
     shown = list(values)[-width:]
     steps = len(_BLOCKS) - 1
