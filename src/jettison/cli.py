@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `bench`, `reproduce`, `plan`, `run` and `top`."""
+"""The command line: `jettison demo`, `bench`, `reproduce`, `plan`, `run`, `top`, `dashboard` and `report`."""
 
 from __future__ import annotations
 
@@ -177,11 +177,42 @@ def top(
     follow: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Look again every so often: seconds, or '2 minutes'.")
     ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print it once, as where there is no terminal.")] = False,
 ) -> None:
-    """How a query and the functions in it are doing: rows kept, latency, the costliest keys."""
+    """How a query and the functions in it are doing, kept up to date until q is typed: rows, latency, causes, keys."""
     from jettison.top import run_top
 
-    run_top(Console(), checkpoint, every_s=None if follow is None else _seconds("--follow", follow))
+    console = Console()
+    live = not once and (follow is not None or (console.is_terminal and sys.stdin.isatty()))
+    run_top(console, checkpoint, every_s=_seconds("--follow", follow or "2") if live else None)
+
+
+@app.command()
+def dashboard(
+    checkpoint: Annotated[list[str], typer.Argument(help="Checkpoint locations of one query or several.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine's own are open to all.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any that is free.")] = 8765,
+) -> None:
+    """A live page of queries, running or ended; and under /metrics their figures for Prometheus. It steers nothing."""
+    extras.require("plotly", where="`jettison dashboard`")
+    from jettison.page.command import run_dashboard
+
+    run_dashboard(Console(), checkpoint, host=host, port=port)
+
+
+@app.command()
+def report(
+    checkpoint: Annotated[list[str], typer.Argument(help="Checkpoint locations of one query or several.")],
+    html: Annotated[Path, typer.Option(help="File to write: a page with its data inside, to send to somebody.")],
+) -> None:
+    """The page of queries as they are now, in one file that needs no server and no network."""
+    _require_writable("--html", html)
+    extras.require("plotly", where="`jettison report`")
+    from jettison.page.command import run_report
+
+    run_report(Console(), checkpoint, html)
 
 
 def _seconds(option: str, text: str) -> float:

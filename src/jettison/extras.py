@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 from jettison.errors import Unsupported, refuse
 
-_EXTRA: Mapping[str, str] = {"pyspark": "spark", "matplotlib": "demo", "numba": "reproduce", "confluent_kafka": "kafka"}
+_EXTRA: Mapping[str, str] = {
+    "pyspark": "spark",
+    "matplotlib": "demo",
+    "numba": "reproduce",
+    "confluent_kafka": "kafka",
+    "plotly": "page",
+    "prometheus_client": "metrics",
+    "opentelemetry": "metrics",
+}
 """The extra that brings a package."""
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from jettison.core import storage
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, refuse
+from jettison.page.terminal import watch
+from jettison.page.view import Query
 from jettison.runtime.companion import CompanionReport, reports
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import BEAT_S, sign_of_life
@@ -28,7 +29,7 @@ from jettison.runtime.status import reason
 
 
 def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) -> None:
-    """Print the panel once, or keep it up to date every so many seconds until interrupted."""
+    """Print the panel once, or show it on the whole screen, kept up to date, until q is typed or Ctrl-C."""
     if "://" not in checkpoint and not Path(checkpoint).is_dir():
         hint = "pass the `checkpoint` of a Shedder, or the query's checkpointLocation"
         refuse("`CHECKPOINT` must be the folder of a query's checkpoint", checkpoint, hint=hint, error=InvalidInput)
@@ -44,13 +45,7 @@ def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) 
     if every_s is None:
         console.print(panel(home))
         return
-    with Live(panel(home), console=console, auto_refresh=False) as live:
-        try:
-            for _ in count():
-                time.sleep(every_s)
-                live.update(panel(home), refresh=True)
-        except KeyboardInterrupt:
-            return
+    watch(console, Query(checkpoint), every_s)
 
 
 def panel(home: Folder) -> RenderableType:

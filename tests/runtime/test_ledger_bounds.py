@@ -22,8 +22,8 @@ class Counting(Folder):
 
     bytes_read = 0
 
-    def read(self, name):
-        content = super().read(name)
+    def read(self, name, start=0):
+        content = super().read(name, start)
         if name.endswith(".jsonl"):
             self.bytes_read += len(content or b"")
         return content
@@ -207,3 +207,21 @@ def test_no_secret_goes_on_record(folder):
     ledger.stop(2.0, faults={}, error="sasl.jaas.config=PlainLoginModule required password='hunter2';")
     ledger.plan(3.0, DropPlan(1, {}, "controller failed: password=hunter2"))
     assert b"hunter2" not in folder.read("run-000001.jsonl")
+
+
+def test_a_reader_that_looks_again_reads_only_what_was_added(tmp_path):
+    folder = Counting(tmp_path)
+    writer, reader = Ledger.open(Folder(tmp_path), segment_bytes=2000), Ledger(folder)
+    for number in range(30):
+        writer.batch(batch(number), latency_s=0.1)
+    assert reader.totals().batches == 30
+    folder.bytes_read = 0
+    assert reader.totals().batches == 30
+    assert folder.bytes_read == 0
+    writer.batch(batch(30), latency_s=0.1)
+    assert reader.totals() == Ledger(tmp_path).totals()
+    assert 0 < folder.bytes_read < 400
+    for number in range(31, 60):  # the file that it had read in part is closed, and others follow
+        writer.batch(batch(number), latency_s=0.1)
+    assert reader.totals() == Ledger(tmp_path).totals()
+    assert reader.totals_by_point() == Ledger(tmp_path).totals_by_point()

@@ -97,11 +97,12 @@ class Folder:
         """The folder's URI as a reader of Spark's must be given it, which takes some characters for patterns."""
         return _PATTERN.sub(r"\\\g<0>", self.uri)
 
-    def read(self, name: str) -> bytes | None:
-        """Content of a file, or `None` where there is no such file."""
+    def read(self, name: str, start: int = 0) -> bytes | None:
+        """Content of a file from byte `start` on, or `None` where there is no such file."""
         try:
-            with self._filesystem.open_input_stream(f"{self._path}/{name}") as stream:
-                return bytes(stream.read())
+            with self._filesystem.open_input_file(f"{self._path}/{name}") as file:
+                file.seek(start)
+                return bytes(file.read())
         except FileNotFoundError:
             return None
 

@@ -96,6 +96,10 @@ class Policy(ABC):
         """Share of the unprotected rows, or of the load, that no plan goes below whatever the budget."""
         return 0.0
 
+    def outline(self) -> Mapping[str, Any]:
+        """What of its plans never changes, in the terms of JSON, for whoever looks at them: written with each start."""
+        return {}
+
     @abstractmethod
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Spend `budget` on the drop points that `stats` names.

@@ -25,7 +25,7 @@ from jettison.core.redact import redacted
 from jettison.core.stats import Stats
 from jettison.core.storage import Folder
 from jettison.runtime.ledger_summary import NOTHING, Summary, Totals
-from jettison.runtime.records import SCHEMA_VERSION, Line, Plan, lines
+from jettison.runtime.records import SCHEMA_VERSION, Plan, lines
 
 SEGMENT_BYTES = 4 * 2**20
 KEEP_BYTES = 64 * 2**20
@@ -100,6 +100,7 @@ class Ledger:
         self._torn = False
         self.damaged = 0
         # Only a writer needs to know what is on record; a reader should not read everything twice.
+        self._read_before: dict[str, tuple[dict[str, int], Summary]] = {}
         self._known = self._closed_books() if run else Summary()
         self._segment = Summary()
 
@@ -171,10 +172,7 @@ class Ledger:
         return None
 
     def _in_file(self, name: str) -> list[Record]:
-        return [line.document for line in self._lines(name)[0]] if name.endswith(".jsonl") else []
-
-    def _lines(self, name: str) -> tuple[list[Line], int]:
-        return lines(self._folder.read(name) or b"")
+        return [line.document for line in lines(self._folder.read(name) or b"")[0]] if name.endswith(".jsonl") else []
 
     def decisions(self) -> list[tuple[Record, list[Record]]]:
         """Each plan on record and the batches that ran under it: what was decided and expected, and what was counted."""
@@ -278,10 +276,25 @@ class Ledger:
                 total.add(pruned.summary)
             for segment, files in _segments(sizes).items():
                 if segment > through.get(_writer_of(segment), ""):
-                    total.add(self._summary(segment, sizes, files) or self._read(files))
+                    total.add(self._so_far(segment, sizes, files))
             if sizes.keys() <= self._folder.sizes().keys():
                 break
         return total
+
+    def _so_far(self, segment: str, sizes: Mapping[str, int], files: Sequence[str]) -> Summary:
+        """What a segment comes to by now. Looked at again, only what was added since is read."""
+        known, summary = self._read_before.setdefault(segment, ({}, Summary()))
+        if any(known.get(name, 0) > sizes[name] for name in files):  # another file of that name
+            known, summary = self._read_before[segment] = {}, Summary()
+        if not known and (closed := self._summary(segment, sizes, files)) is not None:
+            self._read_before[segment] = {name: sizes[name] for name in files}, closed
+            return closed
+        for name in files:
+            if sizes[name] > (start := known.get(name, 0)):
+                content = self._folder.read(name, start) or b""
+                known[name] = start + content.rfind(b"\n") + 1
+                _take(summary, content)
+        return summary
 
     def _summary(self, segment: str, sizes: Mapping[str, int], files: Sequence[str]) -> Summary | None:
         """The summary of a segment, if there is one that covers all of it: an old writer may not have ended."""
@@ -293,10 +306,7 @@ class Ledger:
     def _read(self, files: Sequence[str]) -> Summary:
         summary = Summary()
         for name in files:
-            found, damaged = self._lines(name)
-            for line in found:
-                summary.take(line.document["record"], line.record)
-            summary.damaged += damaged
+            _take(summary, self._folder.read(name) or b"")
         return summary
 
     def _prune(self) -> None:
@@ -336,6 +346,13 @@ class Ledger:
 
 def _writer_of(segment: str) -> str:
     return re.sub(r"-\d{6,}(\.\d{4,})?$", "", segment)
+
+
+def _take(summary: Summary, content: bytes) -> None:
+    found, damaged = lines(content)
+    for line in found:
+        summary.take(line.document["record"], line.record)
+    summary.damaged += damaged
 
 
 def _size(sizes: Mapping[str, int], files: Sequence[str]) -> int:

@@ -138,6 +138,8 @@ class Pilot:
         now_s = time.time()
         bound_s, points = self._settings.latency_bound_s, list(self._points)
         restored = self.plan.cause.startswith(_RESTORED)
+        if outline := dict(self._policy.outline()):
+            facts["outline"] = outline
         self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
         self._attempt(lambda: self._put_in_force(self.plan, now_s, at_once=True))
         if self.plan.version == 1:  # else the first batch may be one that the restart repeats

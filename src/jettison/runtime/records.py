@@ -22,6 +22,7 @@ class Start(LedgerRecord, kw_only=True, tag="start"):
     points: tuple[str, ...] | UnsetType = UNSET
     restored: bool | UnsetType = UNSET
     policy: str | UnsetType = UNSET
+    outline: dict[str, Any] | UnsetType = UNSET
     dry_run: bool | UnsetType = UNSET
 
 

@@ -126,6 +126,10 @@ class GroupPolicy(Policy):
     @abstractmethod
     def spec(self) -> GroupSpec: ...
 
+    def outline(self) -> dict[str, Any]:
+        """What tells groups apart, and how long a pane is; a backend's own columns are shown as they name themselves."""
+        return {"group": [str(column) for column in self.spec.columns], "pane_us": self.pane_us}
+
     @property
     @abstractmethod
     def grid(self) -> Grid:

@@ -78,6 +78,32 @@ class NetworkDrop(Policy):
         """Room for a setting at every candidate location."""
         return max(PLAN_BYTES, _BYTES_A_POINT * (len(self.points) + 1))
 
+    def outline(self) -> dict[str, Any]:
+        """The network as it was stated, with what its outputs' rows are worth."""
+        graph, tolerance = self.graph, self.model.loss_tolerance
+        return {
+            "inputs": [{"name": one.name, "rate": one.rate} for one in graph.inputs.values()],
+            "boxes": [
+                {
+                    "name": one.name,
+                    "sources": list(one.sources),
+                    "kind": one.kind,
+                    "cost": one.cost,
+                    "selectivity": self._stated[one.name],
+                }
+                for one in graph.boxes.values()
+            ],
+            "outputs": [
+                {
+                    "name": one.name,
+                    "source": one.source,
+                    "weight": one.qos.weight,
+                    "loss_tolerance": tolerance[one.name].points,
+                }
+                for one in graph.outputs.values()
+            ],
+        }
+
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """The plan that leaves at most the budget's share of the load."""
         planner = self._planners(self._proportions(stats))

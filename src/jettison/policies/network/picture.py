@@ -53,7 +53,7 @@ def draw(graph: QueryGraph, path: Path, *, semantic: bool = False) -> None:
     """Draw the network from inputs to outputs; the format follows from the file's ending (`.svg`, `.png`)."""
     from matplotlib.figure import Figure  # takes a while to import, and only pictures need it
 
-    places = _places(graph)
+    places = laid_out(graph)
     width = 1.9 * (1 + max(x for x, _ in places.values()))
     height = 0.8 * (1 + max(y for _, y in places.values()))
     figure = Figure(figsize=(max(width, 4.0), max(height, 2.0)))
@@ -146,7 +146,7 @@ def _table(legend: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
     return "\n".join([legend, text[0], "  ".join("-" * width for width in widths), *text[1:]])
 
 
-def _places(graph: QueryGraph) -> dict[str, tuple[float, float]]:
+def laid_out(graph: QueryGraph) -> dict[str, tuple[float, float]]:
     """Columns by the longest way from an input, outputs at the far end; rows so that readers stand near their source."""
     depth = dict.fromkeys(graph.inputs, 0)
     for name, box in graph.boxes.items():

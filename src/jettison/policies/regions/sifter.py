@@ -167,6 +167,15 @@ class Sifter(Policy):
     def spec(self) -> RegionSpec:
         return RegionSpec(self.queries.space, self.sample_every)
 
+    def outline(self) -> dict[str, Any]:
+        """The data space that regions lie in."""
+        return {
+            "attributes": [
+                {"name": one.name, "low": one.low, "end": one.end, "values": list(one.values)}
+                for one in self.queries.space.attributes
+            ]
+        }
+
     @property
     def unavoidable_share(self) -> float:
         """The sample, which is kept everywhere; and where rows outside the domain are kept, these beside the reserve."""

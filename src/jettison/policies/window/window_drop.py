@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
@@ -90,6 +90,22 @@ class WindowDrop(Policy):
     @property
     def spec(self) -> WindowSpec:
         return WindowSpec(self.time, self.fan)
+
+    def outline(self) -> dict[str, Any]:
+        """The windows of each query, from the epoch, in microseconds."""
+        grids = [(branch, branch.pipeline.final) for branch in self.fan.branches]
+        return {
+            "windows": [
+                {
+                    "name": branch.name,
+                    "size_us": grid.size,
+                    "slide_us": grid.slide,
+                    "offset_us": grid.offset,
+                    "max_gap": branch.max_gap,
+                }
+                for branch, grid in grids
+            ]
+        }
 
     @property
     def unavoidable_share(self) -> float:

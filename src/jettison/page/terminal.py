@@ -1,0 +1,163 @@
+"""A query in the terminal, kept up to date: the figures of the page in text, as large as the window is."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from jettison.page.panels import KeyCosts
+from jettison.page.view import Query, QueryView
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_POLL_S = 0.2
+_LABEL = 20
+_STYLES = {"running": "green", "failed": "bold red", "silent": "yellow"}
+
+
+def watch(console: Console, query: Query, every_s: float) -> None:
+    """Show the query on the whole screen until q is typed, or Ctrl-C; it follows the size of the window."""
+    with contextlib.suppress(KeyboardInterrupt), _keys() as typed, _live(console) as live:
+        while True:
+            view, due_s, size = query.view(), time.monotonic() + every_s, None
+            while time.monotonic() < due_s:
+                if size != console.size:
+                    size = console.size
+                    live.update(screen(view, size.width, size.height), refresh=True)
+                if typed(_POLL_S) in ("q", "Q"):
+                    return
+
+
+def _live(console: Console) -> Live:
+    return Live(console=console, screen=True, auto_refresh=False)
+
+
+def screen(view: QueryView, width: int, height: int) -> RenderableType:
+    """The query in at most `height` lines: what it is doing, how that went lately, and why plans changed."""
+    parts = [*_head(view), *_lines(view, max(width - _LABEL - 14, 10)), _points(view)]
+    parts += [part for panel in view.panels if isinstance(panel, KeyCosts) for part in _keys_of(panel)]
+    used = 5 + 3 + len(view.points) + 4 + sum(len(p.rows) + 5 for p in view.panels if isinstance(p, KeyCosts))
+    parts.append(_changes(view, max(height - used, 3)))
+    return Group(*parts, Text("q: quit", style="dim"))
+
+
+def sparkline(values: Sequence[float | None], top: float, width: int) -> str:
+    """The last values as blocks between 0 and `top`; a blank where there is none.
+
+    >>> sparkline([0.0, None, 5.0, 10.0, 99.0], top=10.0, width=4)
+    ' ▄██'
+    """
+    shown = list(values)[-width:]
+    steps = len(_BLOCKS) - 1
+    return "".join(
+        " " if value is None else _BLOCKS[min(max(math.ceil(steps * value / max(top, 1e-9)), 1), steps)]
+        for value in shown
+    )
+
+
+def _plain(text: str) -> str:
+    """What comes from data, without anything that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _head(view: QueryView) -> Iterator[RenderableType]:
+    title = Text.assemble((_plain(view.name), "bold"), "  ", (_plain(view.state_text), _STYLES.get(view.state, "dim")))
+    if view.policy:
+        title.append(f"  {view.policy}{', dry run' if view.dry_run else ''}", style="dim")
+    yield title
+    about = "about " if view.estimated_batches else ""
+    yield Text(f"in all {view.batches:,} batches: {about}{view.kept:,} of {view.seen:,} rows kept")
+    if view.plan_version is not None:
+        yield Text(f"plan {view.plan_version}: {_plain(view.cause)}", overflow="ellipsis", no_wrap=True)
+
+
+def _lines(view: QueryView, width: int) -> Iterator[RenderableType]:
+    if view.series is None:
+        yield Text("no batch is on record")
+        return
+    series = view.series
+    bound_s = view.bound_s
+    top = bound_s or max((value or 0.0 for value in series.latency_s), default=1.0)
+    over = view.latency_s is not None and bound_s is not None and view.latency_s > bound_s
+    now = "no rows" if view.latency_s is None else f"{view.latency_s:.2f} s"
+    bound = "" if bound_s is None else f" of {bound_s:g} s"
+    yield _labelled("latency" + bound, sparkline(series.latency_s, top, width), now, "red" if over else "cyan")
+    names = [point.name for point in view.points if point.entrance and point.name in series.seen_per_s]
+    seen, kept = (
+        [sum(by[name][place] for name in names) for place in range(len(series.at_s))]
+        for by in (series.seen_per_s, series.kept_per_s)
+    )
+    most = max(seen[-width:], default=1.0)
+    yield _labelled("rows/s that came", sparkline(seen, most, width), f"{seen[-1]:,.0f}", "yellow")
+    yield _labelled("rows/s kept", sparkline(kept, most, width), f"{kept[-1]:,.0f}", "cyan")
+
+
+def _labelled(label: str, line: str, now: str, style: str) -> Text:
+    return Text.assemble((f"{label:<{_LABEL}}", "dim"), (line, style), f" {now}", no_wrap=True, overflow="crop")
+
+
+def _points(view: QueryView) -> Table:
+    table = Table("drop point", "plan keeps", "last batch", "seen", "kept", "dropped", box=None, pad_edge=False)
+    for point in view.points:
+        share = "-" if point.keep_fraction is None else f"{point.keep_fraction:.1%}"
+        last = f"{point.last_kept:,} of {point.last_seen:,}"
+        table.add_row(
+            Text(_plain(point.name)), share, last, *(f"{rows:,}" for rows in (point.seen, point.kept, point.dropped))
+        )
+    return table
+
+
+def _keys_of(panel: KeyCosts) -> Iterator[RenderableType]:
+    yield Text(_plain(f"{panel.name}: {panel.status}"))
+    if panel.columns:
+        table = Table(*panel.columns, box=None, pad_edge=False)
+        for row in panel.rows:
+            table.add_row(*(Text(_plain(cell)) for cell in row))
+        yield table
+
+
+def _changes(view: QueryView, most: int) -> RenderableType:
+    table = Table("when", "what", "why", box=None, pad_edge=False)
+    table.columns[2].overflow, table.columns[2].no_wrap = "ellipsis", True
+    for change in view.changes[: -most - 1 : -1]:
+        what = f"plan {change.version}" if change.kind == "plan" else change.kind
+        when = datetime.fromtimestamp(change.at_s).strftime("%H:%M:%S")
+        table.add_row(when, Text(what, style="red" if change.kind == "fault" else ""), Text(_plain(change.text)))
+    return table
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """What waits for a key and returns it; where nothing can be typed, it only waits."""
+    try:
+        import termios
+        import tty
+
+        before = termios.tcgetattr(sys.stdin)
+    except Exception:  # no terminal, or none of that kind
+        yield _wait
+        return
+    try:
+        tty.setcbreak(sys.stdin)
+        yield _typed
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _wait(within_s: float) -> str:
+    time.sleep(within_s)
+    return ""
+
+
+def _typed(within_s: float) -> str:
+    ready, _, _ = select.select([sys.stdin], [], [], within_s)
+    return sys.stdin.read(1) if ready else ""

@@ -1,0 +1,322 @@
+"""One query as plain data to show, made of what lies beside its checkpoint and bounded in size."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from jettison.control.load_model import Costs
+from jettison.core import storage
+from jettison.core.redact import redacted
+from jettison.core.setting import Setting
+from jettison.core.storage import Folder
+from jettison.page.panels import Panel, panels
+from jettison.page.recent import Recent, read_setting
+from jettison.page.thinned import Series, thinned
+from jettison.runtime import plan_file
+from jettison.runtime.companion import reports
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.ledger_summary import Totals
+from jettison.runtime.owner import BEAT_S, sign_of_life
+from jettison.runtime.restart import present_cause
+from jettison.runtime.schedule import NEVER_US, UNKNOWN_US, Schedule
+from jettison.runtime.status import reason
+
+_SILENT_BEATS = 3
+_MOST_CAUSES = 200
+
+
+class Point(Struct, kw_only=True):
+    """A drop point: rows over all batches ever recorded, what the newest plan says, and the last batch."""
+
+    name: str
+    entrance: bool
+    seen: int
+    kept: int
+    dropped: int
+    exact: bool
+    setting: str
+    keep_fraction: float | None
+    late_keep_fraction: float | None
+    last_seen: int
+    last_kept: int
+
+
+class Change(Struct, kw_only=True):
+    """Something that happened, in words: a plan, a start, a stop or a fault."""
+
+    at_s: float
+    kind: str
+    text: str
+    version: int | None = None
+    shares: dict[str, float] = {}
+
+
+class Model(Struct, kw_only=True):
+    """What the controller knew at each plan that rests on figures; the last entry is what it knew last."""
+
+    at_s: list[float] = []
+    arrival_per_s: list[float | None] = []
+    capacity_per_s: list[float] = []
+    expected_latency_s: list[float | None] = []
+    fixed_s: list[float] = []
+    per_seen_row_s: list[float] = []
+    per_kept_row_s: list[float] = []
+    noise: list[float | None] = []
+    waiting_rows: list[int | None] = []
+
+
+class QueryView(Struct, kw_only=True):
+    """A query at one moment."""
+
+    name: str
+    checkpoint: str
+    at_s: float
+    state: str
+    """`running`, `ended`, `failed`, `silent` or `unknown`."""
+    state_text: str
+    policy: str = ""
+    dry_run: bool = False
+    bound_s: float | None = None
+    latency_s: float | None = None
+    last_batch: int | None = None
+    last_at_s: float | None = None
+    batches: int = 0
+    estimated_batches: int = 0
+    batches_shown: int = 0
+    seen: int = 0
+    kept: int = 0
+    dropped: int = 0
+    plan_version: int | None = None
+    cause: str = ""
+    answers: str = ""
+    points: list[Point] = []
+    series: Series | None = None
+    model: Model | None = None
+    changes: list[Change] = []
+    faults: dict[str, int] = {}
+    panels: list[Panel] = []
+    panels_note: str = ""
+
+    def to_json(self) -> bytes:
+        """As the page gets it."""
+        return msgspec.json.encode(self)
+
+
+class Query:
+    """A query whose checkpoint is looked at again and again.
+
+    Parameters
+    ----------
+    checkpoint
+        Path or URI of the query's checkpoint.
+    name
+        What it is called; by default the checkpoint itself, without secrets.
+    """
+
+    def __init__(self, checkpoint: str, name: str | None = None) -> None:
+        self.checkpoint = redacted(checkpoint)
+        self.name = name or self.checkpoint
+        self._home = storage.home(checkpoint)
+        self._ledger = Ledger(self._home / "ledger")
+        self._recent = Recent(self._home / "ledger")
+        self._totals: tuple[Totals, dict[str, Totals]] | None = None
+
+    @property
+    def home(self) -> Folder:
+        """Where everything of Jettison's lies beside the checkpoint."""
+        return self._home
+
+    def view(self, now_s: float | None = None) -> QueryView:
+        """How the query is doing by what is on record now."""
+        recent = self._recent
+        if recent.look() or self._totals is None:
+            self._totals = self._ledger.totals(), self._ledger.totals_by_point()
+        totals, by_point = self._totals
+        now_s = time.time() if now_s is None else now_s
+        start, newest, schedule = recent.start or {}, recent.newest_plan, self._schedule()
+        last = recent.batches[-1] if recent.batches else None
+        settings, shown, note = _settings(newest, schedule), None, ""
+        past = recent.dropping_plan
+        if past is not None and newest is not None and past["version"] != newest["version"]:
+            at = datetime.fromtimestamp(past["at_s"], UTC).isoformat(" ", "seconds")
+            shown, note = (
+                _settings(past, None),
+                f"As plan {past['version']} of {at} had it, the last one that dropped rows.",
+            )
+        bound_s = start.get("latency_bound_s")
+        state, state_text = self._state(now_s)
+        with_rows = next((batch for batch in reversed(recent.batches) if batch["latency_s"] is not None), None)
+        return QueryView(
+            name=self.name,
+            checkpoint=self.checkpoint,
+            at_s=now_s,
+            state=state,
+            state_text=state_text,
+            policy=start.get("policy", ""),
+            dry_run=bool(start.get("dry_run")),
+            bound_s=bound_s,
+            latency_s=None if with_rows is None else with_rows["latency_s"],
+            last_batch=None if last is None else last["batch_id"],
+            last_at_s=None if last is None else last["at_s"],
+            batches=totals.batches,
+            estimated_batches=totals.estimated,
+            batches_shown=len(recent.batches),
+            seen=totals.seen,
+            kept=totals.kept,
+            dropped=totals.dropped,
+            plan_version=None if newest is None else newest["version"],
+            cause=redacted(self._cause(newest, last)),
+            answers=_answers(schedule, recent.start is not None),
+            points=_points(start, last, by_point, settings),
+            series=thinned(list(recent.batches)) if recent.batches else None,
+            model=_model(recent, bound_s),
+            changes=_changes(recent),
+            faults=dict(Counter(event["kind"] for event in recent.events if event["record"] == "fault")),
+            panels=list(panels(recent, shown or settings, list(reports(self._home)))),
+            panels_note=note,
+        )
+
+    def _schedule(self) -> Schedule | None:
+        content = self._home.read("plan")
+        try:
+            return None if content is None else plan_file.decode(content)
+        except ValueError:
+            return None
+
+    def _cause(self, plan: Mapping[str, Any] | None, last: Mapping[str, Any] | None) -> str:
+        """Why the newest plan stands: the reason after the last batch, where that came later."""
+        if plan is None:
+            return ""
+        later = last is not None and plan["at_s"] < last["at_s"]
+        return (present_cause(self._home) if later else None) or str(plan["cause"])
+
+    def _state(self, now_s: float) -> tuple[str, str]:
+        end = self._recent.end
+        if end is not None and end["record"] == "stop":
+            error = redacted(str(end.get("error") or ""))
+            at = datetime.fromtimestamp(end["at_s"], UTC).isoformat(" ", "seconds")
+            return ("failed", f"ended {at} by an error: {reason(error)}") if error else ("ended", f"ended {at}")
+        sign = sign_of_life(self._home)
+        if sign is None or sign.at_s is None:
+            return "unknown", "no run holds the checkpoint" if end else "nothing is on record"
+        silent_s = now_s - sign.at_s
+        if silent_s > _SILENT_BEATS * BEAT_S:
+            return "silent", f"no sign of life for {silent_s:.0f} s: the query may have been killed"
+        return "running", "running"
+
+
+def _settings(newest: Mapping[str, Any] | None, schedule: Schedule | None) -> dict[str, Setting]:
+    """Of the newest plan: on file they are whole, in the ledger long ones are abridged."""
+    if schedule is not None and newest is not None and schedule.newest.version == newest["version"]:
+        return dict(schedule.newest.points)
+    on_record = {} if newest is None else {name: read_setting(one) for name, one in newest["points"].items()}
+    return {name: setting for name, setting in on_record.items() if setting is not None}
+
+
+def _points(
+    start: Mapping[str, Any],
+    last: Mapping[str, Any] | None,
+    totals: Mapping[str, Totals],
+    settings: Mapping[str, Setting],
+) -> list[Point]:
+    counted = {} if last is None else last["points"]
+    entrance = (last or {}).get("entrance") or list(counted)
+    names = dict.fromkeys([*(start.get("points") or ()), *counted, *totals])
+    found = []
+    for name in names:
+        setting, total = settings.get(name), totals.get(name, Totals(0, 0, 0))
+        found.append(
+            Point(
+                name=name,
+                entrance=name in entrance,
+                seen=total.seen,
+                kept=total.kept,
+                dropped=total.dropped,
+                exact=not total.estimated,
+                setting="" if setting is None else setting.kind,
+                keep_fraction=None if setting is None else setting.keep_fraction,
+                late_keep_fraction=None if setting is None else setting.keep_fraction_of_late,
+                last_seen=counted.get(name, {}).get("seen", 0),
+                last_kept=counted.get(name, {}).get("kept", 0),
+            )
+        )
+    return found
+
+
+def _answers(schedule: Schedule | None, started: bool) -> str:
+    """In which answers rows may be missing, as far as the plan file says."""
+    if schedule is None:
+        return "no plan on file says in which answers rows are missing" if started else ""
+    doubts = schedule.doubts
+    if doubts.until_us <= NEVER_US and doubts.otherwise_us <= NEVER_US:
+        return "all exact: no row was dropped so far"
+    if doubts.until_us >= UNKNOWN_US:
+        return "rows may be missing: none is called exact now"
+    if doubts.until_us <= NEVER_US:
+        return "exact where judged by their window; all others may miss rows"
+    try:
+        since = datetime.fromtimestamp(doubts.until_us / 1e6, UTC).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):
+        return "rows may be missing in some answers"
+    return f"exact again for windows that begin after {since}; rows may be missing before"
+
+
+def _model(recent: Recent, bound_s: float | None) -> Model | None:
+    model = Model()
+    for plan in recent.plans:
+        decision = plan.get("decision") or {}
+        given = decision.get("costs")
+        if not given or not bound_s:
+            continue
+        costs = Costs(given["fixed_s"], given["per_seen_row_s"], given["per_kept_row_s"])
+        # A row waits for one batch at worst and is processed in the next: a batch may take half of the bound.
+        capacity = costs.capacity_rows_per_s(bound_s / 2)
+        if not math.isfinite(capacity):
+            continue
+        model.at_s.append(plan["at_s"])
+        model.arrival_per_s.append(decision.get("rows_per_s"))
+        model.capacity_per_s.append(capacity)
+        model.expected_latency_s.append((decision.get("expected") or {}).get("latency_s"))
+        model.fixed_s.append(costs.fixed_s)
+        model.per_seen_row_s.append(costs.per_seen_row_s)
+        model.per_kept_row_s.append(costs.per_kept_row_s)
+        model.noise.append(decision.get("noise"))
+        model.waiting_rows.append(decision.get("waiting_rows"))
+    return model if model.at_s else None
+
+
+def _changes(recent: Recent) -> list[Change]:
+    found = [
+        Change(
+            at_s=plan["at_s"],
+            kind="plan",
+            text=redacted(plan["cause"]),
+            version=plan["version"],
+            shares=plan["shares"],
+        )
+        for plan in list(recent.plans)[-_MOST_CAUSES:]
+    ]
+    for event in recent.events:
+        kind = event["record"]
+        if kind == "start":
+            again = (
+                "the query starts again, with what was learned before" if event.get("restored") else "the query starts"
+            )
+            found.append(Change(at_s=event["at_s"], kind=kind, text=again))
+        elif kind == "stop":
+            error = redacted(str(event.get("error") or ""))
+            found.append(
+                Change(at_s=event["at_s"], kind=kind, text=f"error: {reason(error)}" if error else "the query ends")
+            )
+        else:
+            text = redacted(f"{event['kind']}: {event['detail']}")
+            found.append(Change(at_s=event["at_s"], kind=kind, text=text))
+    return sorted(found, key=lambda change: change.at_s)[-_MOST_CAUSES:]

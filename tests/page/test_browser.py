@@ -1,0 +1,135 @@
+"""The page in a real browser: it draws, takes keys, fits a phone, follows what is added, and data stays data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+
+import jettison as jt
+from jettison.core.stats import PointStats, Stats
+from jettison.page.command import opened
+from jettison.page.html_page import whole
+from jettison.page.server import PageServer, Watched
+from jettison.policies.window.window_marks import WindowMarks
+from page_ledgers import EVIL, NOW_S, query
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
+CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        # In containers Chromium cannot make a sandbox of its own; it sees this page alone.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened_page(browser: Any) -> Iterator[Any]:
+    """Opens pages, and fails where a script did, or where anything but the page itself was asked for."""
+    contexts, wrong = [], []
+
+    def open_page(url: str, **settings: Any) -> Any:
+        context = browser.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on(
+            "request", lambda made: wrong.append(made.url) if not made.url.startswith((base(url), "data:")) else None
+        )
+        page.goto(url)
+        page.wait_for_selector("#rows .main-svg")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def base(url: str) -> str:
+    return url.partition("#")[0].removesuffix("report.html") if url.startswith("file:") else url.partition("#")[0]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, Any]]:
+    ledger = query(tmp_path / "rides", ended=False)
+    marks = WindowMarks((7,), ("kdk",), ((None, 90, None),), next_unit=10, row_share=0.6)
+    policy = jt.WindowDrop(time="at", window=("10 seconds", "5 seconds"), max_gap=3)
+    query(tmp_path / "fares", point=EVIL, cause=EVIL, setting=marks, policy=policy)
+    with PageServer(Watched(opened([str(tmp_path / "rides"), str(tmp_path / "fares")]))) as server:
+        thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02))
+        thread.start()
+        yield server.url, ledger
+        server.shutdown()
+        thread.join()
+
+
+def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served: Any, opened_page: Any) -> None:
+    url, ledger = served
+    page = opened_page(url)
+    page.evaluate("window.same = true")
+    assert page.inner_text("#title") == "rides"
+    assert "Plan 2: twice too many rows" in page.inner_text("#cause")
+    assert "25K of 40K" in page.inner_text("#tiles")
+    assert "twice too many rows" in page.inner_text("#changes")
+    assert page.locator("#latency .main-svg").count() > 0
+    assert page.locator("#model .main-svg").count() > 0
+    assert "above" in page.get_attribute("#latency", "aria-label")
+    ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
+    page.locator("#tiles", has_text="9.00 s").wait_for(timeout=20_000)
+    assert page.evaluate("window.same") is True
+
+
+def test_queries_are_chosen_by_the_keyboard_alone_and_names_from_data_stay_text(served: Any, opened_page: Any) -> None:
+    page = opened_page(served[0])
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('role')") == "tab":
+            break
+    page.keyboard.press("ArrowRight")
+    page.locator("#title", has_text="fares").wait_for()
+    page.wait_for_selector("#panels .main-svg")
+    assert page.evaluate("document.activeElement.textContent").startswith("fares")
+    assert EVIL in page.inner_text("#points")
+    assert EVIL in page.inner_text("#changes")
+    page.select_option("#point", EVIL)
+    page.locator("#rows .main-svg").first.hover()
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.broken") is None
+    assert page.locator("main img").count() == 0
+    assert "1 of the last 3 windows are dropped" in page.inner_text("#panels")
+
+
+@pytest.mark.parametrize("width", [360, 390, 1280])
+def test_nothing_sticks_out_to_the_side_on_a_phone(served: Any, opened_page: Any, width: int) -> None:
+    page = opened_page(served[0], viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_dark_is_dark(served: Any, opened_page: Any) -> None:
+    brightness = "parseInt(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0])"
+    assert opened_page(served[0], color_scheme="dark").evaluate(brightness) < 60
+    assert opened_page(served[0], color_scheme="light").evaluate(brightness) > 200
+
+
+def test_a_report_opens_without_a_server(tmp_path: Path, opened_page: Any) -> None:
+    query(tmp_path / "a")
+    query(tmp_path / "b", point=EVIL, cause=EVIL)
+    file = tmp_path / "report.html"
+    file.write_text(whole([one.view() for one in opened([str(tmp_path / "a"), str(tmp_path / "b")])]), "utf-8")
+    page = opened_page(f"file://{file}")
+    assert "25K of 40K" in page.inner_text("#tiles")
+    page.click("#tab-1")
+    page.locator("h2#title", has_text="b").wait_for()
+    assert EVIL in page.inner_text("#points")
+    assert page.evaluate("window.broken") is None

@@ -1,0 +1,144 @@
+"""A query as plain data: what is on record is there, nothing is made up, and no secret is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jettison as jt
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.core.storage import Folder
+from jettison.page.panels import GroupShares, NetworkPicture, RegionMap, WindowStrip
+from jettison.page.view import Query
+from jettison.policies.groups.group_setting import GroupDrop
+from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network.network_drop import NetworkDrop
+from jettison.policies.window.window_marks import WindowMarks
+from page_ledgers import NOW_S, query
+
+SEEN = Stats(4, 0.0, 1.0, {"rides": PointStats(900, 900)})
+HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
+
+
+def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) -> None:
+    query(tmp_path)
+    view = Query(str(tmp_path)).view()
+    assert (view.state, view.policy, view.bound_s) == ("ended", "UniformDrop", 3.0)
+    assert (view.batches, view.seen, view.kept, view.dropped) == (40, 40_000, 25_000, 15_000)
+    assert (view.latency_s, view.last_batch, view.plan_version) == (1.5, 39, 2)
+    assert view.cause == "twice too many rows"
+    (point,) = view.points
+    assert (point.name, point.keep_fraction, point.last_seen, point.last_kept) == ("rides", 0.5, 1000, 500)
+    assert [change.kind for change in view.changes] == ["plan", "start", "plan", "stop"]
+    assert view.model is not None
+    assert view.model.arrival_per_s == [1000.0]
+    assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound
+
+
+def test_a_checkpoint_without_a_record_is_shown_as_empty(tmp_path: Path) -> None:
+    view = Query(str(tmp_path)).view()
+    assert (view.state, view.batches, view.series, view.model, view.panels) == ("unknown", 0, None, None, [])
+
+
+def test_what_was_added_is_there_at_the_next_look(tmp_path: Path) -> None:
+    ledger = query(tmp_path, ended=False)
+    looked = Query(str(tmp_path))
+    assert looked.view().batches == 40
+    ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100, 100)}, plan_version=2), latency_s=9.0)
+    view = looked.view()
+    assert (view.batches, view.seen, view.latency_s) == (41, 40_100, 9.0)
+
+
+def test_a_query_that_is_alive_silent_or_failed_is_said_to_be(tmp_path: Path) -> None:
+    ledger = query(tmp_path, ended=False)
+    home = Folder(tmp_path) / "jettison"
+    home.replace("owner.json", b'{"run": "a", "at_s": 100.0}')
+    assert Query(str(tmp_path)).view(now_s=104.0).state == "running"
+    assert Query(str(tmp_path)).view(now_s=200.0).state == "silent"
+    ledger.stop(NOW_S + 99, error="it broke, password=hunter2", faults={})
+    view = Query(str(tmp_path)).view()
+    assert view.state == "failed"
+    assert "it broke" in view.state_text
+
+
+def test_no_secret_is_shown_even_if_one_is_on_record(tmp_path: Path) -> None:
+    query(tmp_path / "a", cause="cannot read jdbc:x://ann:hunter2@db")
+    folder = Folder(tmp_path / "a") / "jettison" / "ledger"
+    folder.append("run-000009.jsonl", b'{"record":"fault","at_s":1.0,"kind":"report","detail":"password=hunter2"}\n')
+    folder.append("run-000009.jsonl", b'{"record":"plan","at_s":2.0,"version":9,"points":{},"cause":"token=hunter2"}\n')
+    view = Query(str(tmp_path / "a")).view()
+    assert view.faults == {"report": 1}
+    assert b"hunter2" not in view.to_json()
+    assert "***" in view.cause
+
+
+def test_damaged_lines_and_settings_of_a_newer_release_harm_nothing(tmp_path: Path) -> None:
+    query(tmp_path)
+    folder = Folder(tmp_path) / "jettison" / "ledger"
+    new = b'{"record":"plan","at_s":2e9,"version":9,"points":{"rides":{"kind":"quantum"}},"cause":"new"}\n'
+    folder.append("run-000009.jsonl", b"no record\n" + new)
+    view = Query(str(tmp_path)).view()
+    assert (view.batches, view.plan_version) == (40, 9)
+    assert view.points[0].keep_fraction is None
+
+
+def test_windows_are_placed_in_time_by_what_the_start_says(tmp_path: Path) -> None:
+    policy = jt.WindowDrop(time="at", window=("10 seconds", "5 seconds"), max_gap=3)
+    marks = WindowMarks((7,), ("kdk",), ((None, 90, None),), next_unit=10, row_share=0.6)
+    query(tmp_path, setting=marks, policy=policy)
+    (strip,) = Query(str(tmp_path)).view().panels
+    assert isinstance(strip, WindowStrip)
+    assert (strip.marks, strip.start_s, strip.size_s, strip.max_gap) == ("kdk", [35.0, 40.0, 45.0], 10.0, 3)
+
+
+def test_groups_that_are_thinned_come_with_their_shares(tmp_path: Path) -> None:
+    policy = jt.ConceptDrop(group="route", time="at", window="10 minutes")
+    setting = GroupDrop(0.4, 600_000_000, (0,), (0.9,), ((-5, 77),), ((0.25, 0.01),), new_keep_fraction=0.7)
+    query(tmp_path, setting=setting, policy=policy)
+    (shares,) = Query(str(tmp_path)).view().panels
+    assert isinstance(shares, GroupShares)
+    assert (shares.columns, shares.pane_s, shares.named, shares.others, shares.new) == (["route"], 600.0, 2, 0.9, 0.7)
+    assert [(group.hash, group.keep_fraction) for group in shares.groups] == [("0000004d", 0.01), ("fffffffb", 0.25)]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_the_map_of_regions_agrees_with_what_the_setting_decides(tmp_path: Path, dimensions: int) -> None:
+    names = ["price", "weight", "age"][:dimensions]
+    rng = np.random.default_rng(7)
+    sample = {name: rng.uniform(0, 100, 2000) for name in names}
+    space = [jt.Attribute.number(name, 0, 100) for name in names]
+    policy = jt.Sifter(jt.RangeQueries(space, ["price > 50"]), sample, regions=8, partitioning="grid")
+    setting = policy.plan(SEEN, HALF).points["rides"]
+    query(tmp_path, setting=setting, policy=policy)
+    (shown,) = Query(str(tmp_path)).view().panels
+    assert isinstance(shown, RegionMap)
+    assert shown.attributes == names[:2]
+    assert shown.averaged_over == names[2:]
+    keep = np.array(shown.keep)
+    assert keep.shape == ((len(shown.edges[1]) - 1) if dimensions > 1 else 1, len(shown.edges[0]) - 1)
+    volume = np.diff(shown.edges[0])[None, :] * (np.diff(shown.edges[1])[:, None] if dimensions > 1 else 1.0)
+    assert float((keep * volume).sum() / volume.sum()) == pytest.approx(0.5, abs=0.03)
+    above = np.array(shown.edges[0][:-1]) >= 49.99
+    assert above.any()
+    assert keep[:, above].min() > keep[:, ~above].max()
+
+
+def test_a_network_is_shown_with_its_drops_and_what_outputs_get(tmp_path: Path) -> None:
+    graph = QueryGraph(
+        [Input("packets")],
+        [Box("parse", ("packets",), "map", cost=4.0), Box("alarms", ("parse",), selectivity=0.01)],
+        [Output("archive", "parse"), Output("pager", "alarms")],
+    )
+    policy = NetworkDrop(graph)
+    ledger = query(tmp_path, policy=policy)
+    ledger.plan(NOW_S + 100, policy.plan(SEEN, HALF))
+    (shown,) = Query(str(tmp_path)).view().panels
+    assert isinstance(shown, NetworkPicture)
+    assert {node.name for node in shown.nodes} == {"packets", "parse", "alarms", "archive", "pager"}
+    outputs = {node.name: node for node in shown.nodes if node.kind == "output"}
+    assert all(node.delivered is not None and node.utility is not None for node in outputs.values())
+    shares = [edge.keep_fraction for edge in shown.edges] + list(shown.at_input.values())
+    assert min(shares) < 1.0
+    assert min(node.delivered or 0.0 for node in outputs.values()) < 1.0
