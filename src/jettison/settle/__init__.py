@@ -1,0 +1,1 @@
+"""Exact answers later for everything that was shed."""
