@@ -36,9 +36,8 @@ _JOIN = (
     re.compile(r"~?Join (Inner|Cross|RightOuter)\b"),
 )
 _BY_WINDOW = re.compile(r"\bwindow#\d+-T\d+ms")  # of the watermark's column
-_CHANGES = re.compile(
-    r"#\d+L?|\bx_\d+|\b[0-9a-f]{12}:|EventTimeWatermark [\w-]+"
-)  # from one time to the next that the same query is written
+# What differs from one time to the next that the same query is written.
+_CHANGES = re.compile(r"#\d+L?|\bx_\d+|\b[0-9a-f]{12}:|EventTimeWatermark [\w-]+")
 _DELAY = re.compile(r"-T(\d+)ms\b")  # beside the watermark's column, and each window that is made of it
 _ANSWER = {"value", "lower", "upper", "kept", "status"}
 

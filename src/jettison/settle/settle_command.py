@@ -16,9 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from jettison.errors import InvalidInput, refuse
-from jettison.settle.audit import Verdict, audit
+from jettison.settle.audited import Verdict, audit
 from jettison.settle.history import BEGINNING_US, END_US
-from jettison.settle.reconcile import Settlement, reconcile
+from jettison.settle.settlement import Settlement, reconcile
 from jettison.settle.touched_windows import Lost
 
 Session = AbstractContextManager[SparkSession]

@@ -75,9 +75,13 @@ class Stretches:
             observed.append(count)
         return Reading(spans, frames, observed)
 
-    def schemas(self) -> list[Any]:
-        """The columns of each source."""
-        return [self._frame(place, source, []).schema for place, source in enumerate(self._sources)]
+    def schemas(self, known: Sequence[Span]) -> list[Any]:
+        """The columns of each source; nothing is read for them."""
+        some = next(span for span in known if len(span.sources) == len(self._sources))
+        return [
+            self._frame(place, source, [] if _is_of_files(some.sources[place]) else [some]).schema
+            for place, source in enumerate(self._sources)
+        ]
 
     def _frame(self, place: int, source: Source, spans: Sequence[Span]) -> DataFrame:
         stretches = [span.sources[place] for span in spans]
@@ -93,7 +97,7 @@ class Stretches:
         return [path for span in spans for path in self._logs[place].files(*_numbers(span.sources[place]))]
 
     def _of_topics(self, place: int, source: Source, stretches: Sequence[SourceStretch]) -> DataFrame:
-        frames = []
+        frames: list[DataFrame] = []
         for start, end in _joined([(self._start(place, each), each.end) for each in stretches]):
             reader = source(self._spark.read).option("startingOffsets", json.dumps(start))
             frames.append(reader.option("endingOffsets", json.dumps(end)).load())

@@ -164,7 +164,7 @@ def reconcile(
     if took != len(given):
         hint = "name each of the query's sources, in its order; what an older release has recorded cannot be read again"
         refuse("there must be a source for each of the query's", f"{len(given)} for {took}", hint=hint)
-    shape = shape_of(spark, query, stretches.schemas())
+    shape = shape_of(spark, query, stretches.schemas(known.spans))
     owner = Owner(home / FOLDER)
     try:
         owner.claim(lambda _: None)
