@@ -16,7 +16,9 @@ from jettison.lab.experiments import BENCHMARKS, PAPERS
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_COMMAND = re.compile(r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|top|reconcile|audit)\b((?: +[\w./:<>\[\]-]+)*)")
+_COMMAND = re.compile(
+    r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|top|reconcile|audit)\b((?: +[\w./:<>\[\]-]+)*)"
+)
 _TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 _MAKE = re.compile(r"`make ([a-z]+)|^make ([a-z]+)", re.MULTILINE)
 

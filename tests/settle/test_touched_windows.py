@@ -140,3 +140,22 @@ def test_a_batch_whose_rows_were_not_counted_may_have_lost_some() -> None:
     point = {"rows": {"seen": 2, "kept": 2, "dropped": 0, "exact": False}}
     taken = plain(Taken(sources=(SourceStretch(rows=2, end=1),)))
     assert history([{"record": "batch", "batch_id": 0, "points": point, "taken": taken}]).spans[0].shed
+
+
+def test_a_batch_that_does_not_say_what_it_took_is_looked_for_between_its_neighbours() -> None:
+    point = {"rows": {"seen": 2, "kept": 2, "dropped": 0, "exact": True}}
+    records = [
+        {
+            "record": "batch",
+            "batch_id": n,
+            "points": point,
+            "taken": plain(Taken(sources=(SourceStretch(rows=2, start=n, end=n + 1),))),
+        }
+        for n in (0, 2)
+    ]
+    old = {"record": "batch", "batch_id": 1, "points": point}
+    (first, between, last) = history([records[0], old, records[1]]).spans
+    assert not first.shed
+    assert not last.shed
+    assert between.shed
+    assert (between.sources[0].start, between.sources[0].end) == (1, 2)

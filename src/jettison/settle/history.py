@@ -101,7 +101,8 @@ def history(records: Iterable[dict[str, Any]]) -> History:
         if kind == "start":
             dry_run, policy = bool(record.get("dry_run")), str(record.get("policy") or policy)
         elif kind == "batch":
-            found[record["batch_id"]] = _span(record, dry_run)
+            if record.get("taken", {}).get("sources"):  # otherwise it is as good as not on record
+                found[record["batch_id"]] = _span(record, dry_run)
         elif "points" in record and "batch_id" in record and _dropped(record):  # what a companion did
             dropped_elsewhere.add(record["batch_id"])
     spans = [replace(span, shed=True) if span.first in dropped_elsewhere else span for span in found.values()]
@@ -109,12 +110,11 @@ def history(records: Iterable[dict[str, Any]]) -> History:
 
 
 def _span(record: dict[str, Any], dry_run: bool) -> Span:
-    taken = convert(record.get("taken", {}), Taken)
-    unknown = not taken.sources
+    taken = convert(record["taken"], Taken)
     return Span(
         first=record["batch_id"],
         last=record["batch_id"],
-        shed=(_dropped(record) or unknown) and not dry_run,
+        shed=_dropped(record) and not dry_run,
         sources=taken.sources,
         oldest_us=taken.oldest_us,
         newest_us=taken.newest_us,

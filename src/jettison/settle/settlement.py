@@ -165,9 +165,9 @@ def reconcile(
         hint = "name each of the query's sources, in its order; what an older release has recorded cannot be read again"
         refuse("there must be a source for each of the query's", f"{len(given)} for {took}", hint=hint)
     shape = shape_of(spark, query, stretches.schemas(known.spans))
-    owner = Owner(home / FOLDER)
+    owner, lost = Owner(home / FOLDER), list[str]()
     try:
-        owner.claim(lambda _: None)
+        owner.claim(lost.append)
     except CheckpointInUse as error:
         hint = "wait until it has ended"
         message = explain("nobody else may settle the same query", str(error).partition(". Hint")[0], hint=hint)
@@ -175,6 +175,7 @@ def reconcile(
     try:
         record = _begun(load(home), str(to), shape)
         run = _Run(home, known, stretches, shape, query, record, progress)
+        run.taken_over = lost
         run.rows_per_s, run.hours, run.beside_shedding = rows_per_s, hours, beside_shedding
         return run.done(dry_run, part_rows, look_rows)
     finally:
@@ -214,6 +215,7 @@ class _Run:
         self.rows_per_s: float | None = None
         self.hours: Hours | None = None
         self.beside_shedding = False
+        self.taken_over: list[str] = []
 
     def done(self, dry_run: bool, part_rows: int, look_rows: int) -> Settlement:
         """Look, and settle."""
@@ -355,6 +357,8 @@ class _Run:
         self._say(lost=(*self._record.lost, lost_between(self._known, spans, self._shape.delay_us, _why(error))))
 
     def _say(self, **changes: object) -> None:
+        if self.taken_over:  # this one was silent for too long, and must not write over what the other has done
+            raise CheckpointInUse(self.taken_over[0])
         self._record = self._record.saying(**changes)
         save(self._home, self._record)
 

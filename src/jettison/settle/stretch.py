@@ -42,7 +42,7 @@ class Stretches:
 
     def __init__(self, spark: SparkSession, checkpoint: Folder, sources: Sequence[Source]) -> None:
         self._spark, self._checkpoint, self._sources = spark, checkpoint, sources
-        self._logs = [FileLog(checkpoint, place) for place, _ in enumerate(sources)]
+        self._logs: dict[int, FileLog] = {}
 
     def missing(self, span: Span) -> str | None:
         """Why a batch cannot be read again, as far as that can be known before it is tried."""
@@ -52,9 +52,9 @@ class Stretches:
             if not _is_of_files(stretch):
                 continue
             after, through = _numbers(stretch)
-            if not self._logs[place].is_known(after, through):
+            if not self._log(place).is_known(after, through):
                 return "its files are not in Spark's log"
-            gone = [path for path in self._files(place, [span]) if self._logs[place].size(path) is None]
+            gone = [path for path in self._files(place, [span]) if self._log(place).size(path) is None]
             if gone:
                 return f"{gone[0]} is gone" + (f", and {len(gone) - 1} more" if len(gone) > 1 else "")
         return None
@@ -63,7 +63,11 @@ class Stretches:
         """Bytes of the files of some batches; `None` where a source is no folder of files."""
         if not all(map(_is_of_files, (stretch for span in spans for stretch in span.sources))):
             return None
-        return sum(log.size(path) or 0 for place, log in enumerate(self._logs) for path in self._files(place, spans))
+        return sum(
+            self._log(place).size(path) or 0
+            for place, _ in enumerate(self._sources)
+            for path in self._files(place, spans)
+        )
 
     def rows(self, spans: Sequence[Span]) -> Reading:
         """The rows that some batches took, each with the weight of one that was certainly kept."""
@@ -93,8 +97,14 @@ class Stretches:
             return self._of_topics(place, source, stretches)
         return reader.load([_PATTERN.sub(r"\\\g<0>", path) for path in self._files(place, spans)])
 
+    def _log(self, place: int) -> FileLog:
+        """Read when it is needed: other sources keep something else there."""
+        if place not in self._logs:
+            self._logs[place] = FileLog(self._checkpoint, place)
+        return self._logs[place]
+
     def _files(self, place: int, spans: Sequence[Span]) -> list[str]:
-        return [path for span in spans for path in self._logs[place].files(*_numbers(span.sources[place]))]
+        return [path for span in spans for path in self._log(place).files(*_numbers(span.sources[place]))]
 
     def _of_topics(self, place: int, source: Source, stretches: Sequence[SourceStretch]) -> DataFrame:
         frames: list[DataFrame] = []

@@ -86,12 +86,13 @@ def parts(
 ) -> Iterator[list[Window]]:
     """Windows in the order of time, in parts that need about as many rows; a single window may need more."""
     part: list[Window] = []
+    rows: dict[int, int] = {}
     for window in sorted(windows):
-        grown = [*part, window]
-        if part and sum(span.rows for span in needed(grown, history, looks)) > most_rows:
+        own = {span.first: span.rows for span in needed([window], history, looks)}
+        if part and sum((rows | own).values()) > most_rows:
             yield part
-            grown = [window]
-        part = grown
+            part, rows = [], {}
+        part, rows = [*part, window], rows | own
     if part:
         yield part
 
