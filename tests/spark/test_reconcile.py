@@ -121,7 +121,7 @@ def test_a_dry_run_says_what_there_is_to_do(spark: SparkSession, shed: Path) -> 
     assert (done.settled, done.rows_read) == (plan.ready, plan.rows_to_read)
 
 
-@pytest.mark.parametrize("last_save", [2, 3])
+@pytest.mark.parametrize("last_save", [2, 5])
 def test_whatever_ends_a_run_the_next_one_completes_it(
     spark: SparkSession, shed: Path, stream: Path, monkeypatch: pytest.MonkeyPatch, last_save: int
 ) -> None:
@@ -159,6 +159,21 @@ def test_what_cannot_be_read_is_lost_and_nothing_is_guessed(spark: SparkSession,
         (stream / "0001.json").rename(file)
     settle(spark, shed)
     assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED}
+
+
+def test_rows_that_go_after_somebody_looked_are_lost_too(spark: SparkSession, shed: Path, stream: Path) -> None:
+    """Among them one that came late, far from all others of its batch."""
+    assert settle(spark, shed, dry_run=True).ready == len(CLOSED)
+    file = stream / "in" / "0005.json"  # of the second batch that dropped rows
+    file.rename(stream / "0005.json")
+    try:
+        assert settle(spark, shed, dry_run=True).lost_windows == 4
+        done = settle(spark, shed)
+    finally:
+        (stream / "0005.json").rename(file)
+    assert done.settled == len(CLOSED) - 4
+    starts = {"23:59:55", "00:00:00", "00:00:05", "00:00:10"}
+    assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in starts}
 
 
 def test_two_at_once_and_another_query_and_another_path_are_refused(spark: SparkSession, shed: Path) -> None:

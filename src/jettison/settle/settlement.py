@@ -7,7 +7,7 @@ once the watermark has passed its end, and then for good.
 First the shed batches are read for the windows that their rows lie in: no other window can miss a row. Then the windows
 are settled in parts. For each, the batches that hold its rows are read, the query runs over them, and the answers of just
 these windows are written to a folder of their own, which is named on record before and confirmed after. So whatever ends
-a run, the next one goes on where it was, and writes that folder again.
+a run, the next one removes what is unconfirmed and goes on.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from jettison.settle.touched_windows import (
     Window,
     closed,
     lost_between,
+    merged,
     needed,
     parts,
     to_look_at,
@@ -227,6 +228,8 @@ class _Run:
                 break
             self._progress("looking for windows", self._looked_rows, to_look)
             self._look(run)
+        self._give_up_unfinished()
+        self._lose_gone(self._ready())
         if not dry_run and not self._stopped:
             self._settle(part_rows)
         ready = self._ready()
@@ -284,11 +287,23 @@ class _Run:
                 return ()
         return run
 
+    def _give_up_unfinished(self) -> None:
+        """Remove what a run that did not end was writing; its windows are settled like others."""
+        for part in self._record.parts:
+            if part.at_s is None:
+                self._remove(part)
+        self._say(parts=tuple(part for part in self._record.parts if part.at_s is not None))
+
+    def _lose_gone(self, windows: Sequence[Window]) -> None:
+        """Give up windows whose rows were there when somebody looked for them, and are not any more."""
+        for span in needed(windows, self._known, self._record.looks):
+            if why := self._stretches.missing(span):
+                theirs = [window for window in windows if span in needed([window], self._known, self._record.looks)]
+                stretches = [Lost(span.first, span.last, why, one.start_us, one.end_us - 1) for one in merged(theirs)]
+                self._say(lost=(*self._record.lost, *stretches))
+
     def _settle(self, part_rows: int) -> None:
-        """Settle all windows that are ready, first of all those that an earlier run was at."""
-        under_way = [part for part in self._record.parts if part.at_s is None]
-        for part in under_way:
-            self._write(part)
+        """Settle all windows that are ready."""
         waiting = list(parts(self._ready(), self._known, self._record.looks, part_rows))
         of = sum(sum(span.rows for span in needed(part, self._known, self._record.looks)) for part in waiting)
         for windows in waiting:
@@ -299,23 +314,11 @@ class _Run:
         self._progress("settling windows", of, of)
 
     def _settle_part(self, windows: Sequence[Window]) -> None:
-        """Settle some windows together, or, where rows that they need are gone, one by one."""
-        windows = [window for window in windows if not self._record.is_lost(window)]
-        spans = needed(windows, self._known, self._record.looks)
-        gone = [(span, why) for span in spans if (why := self._stretches.missing(span))]
-        if gone:
-            for span, why in gone:
-                self._lose([span], SourceGone(why))
-            self._settle_part(windows)
-            return
-        if windows:
-            number = max((part.number for part in self._record.parts), default=0) + 1
-            part = Part(number=number, windows=tuple(windows), through=self._known.last)
-            self._say(parts=(*self._record.parts, part))
-            self._write(part)
-
-    def _write(self, part: Part) -> None:
-        spans = [span for span in needed(part.windows, self._known, self._record.looks) if span.last <= part.through]
+        """Settle some windows together: what is to be written is on record before, and confirmed after."""
+        number = max((part.number for part in self._record.parts), default=0) + 1
+        part = Part(number=number, windows=tuple(windows), through=self._known.last)
+        self._say(parts=(*self._record.parts, part))
+        spans = needed(part.windows, self._known, self._record.looks)
         reading = self._stretches.rows(spans)
         began_s = time.monotonic()
         others = tuple(other for other in self._record.parts if other.number != part.number)

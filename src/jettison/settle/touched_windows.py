@@ -67,18 +67,18 @@ def to_look_at(history: History, seen: Iterable[Look], most_rows: int) -> Iterat
 
 def needed(windows: Collection[Window], history: History, looks: Iterable[Look]) -> list[Span]:
     """The batches that hold the rows of these windows: no row of theirs is in any other."""
-    merged = _merged(windows)
+    stretches = merged(windows)
     wanted = set(windows)
     looked = [look for look in looks if not wanted.isdisjoint(look.windows)]
-    return [span for span in history.spans if _holds(span, merged, looked)]
+    return [span for span in history.spans if _holds(span, stretches, looked)]
 
 
-def _holds(span: Span, merged: Sequence[Window], looked: Sequence[Look]) -> bool:
+def _holds(span: Span, stretches: Sequence[Window], looked: Sequence[Look]) -> bool:
     if span.shed:
         return any(look.first <= span.last and span.first <= look.last for look in looked)
     if span.newest_us is None or span.oldest_us is None:
         return False
-    return any(window.meets(span.oldest_us, span.newest_us) for window in merged)
+    return any(window.meets(span.oldest_us, span.newest_us) for window in stretches)
 
 
 def parts(
@@ -119,12 +119,16 @@ def _of(span: Span) -> tuple[int, int]:
     return (END_US, END_US) if span.oldest_us is None or span.newest_us is None else (span.oldest_us, span.newest_us)
 
 
-def _merged(windows: Iterable[Window]) -> list[Window]:
-    """The times that windows cover, as few stretches."""
-    merged: list[Window] = []
+def merged(windows: Iterable[Window]) -> list[Window]:
+    """The times that windows cover, as few stretches.
+
+    >>> merged([Window(5, 10), Window(0, 6), Window(20, 30)])
+    [Window(start_us=0, end_us=10), Window(start_us=20, end_us=30)]
+    """
+    found: list[Window] = []
     for window in sorted(windows):
-        if merged and window.start_us <= merged[-1].end_us:
-            merged[-1] = Window(merged[-1].start_us, max(merged[-1].end_us, window.end_us))
+        if found and window.start_us <= found[-1].end_us:
+            found[-1] = Window(found[-1].start_us, max(found[-1].end_us, window.end_us))
         else:
-            merged.append(window)
-    return merged
+            found.append(window)
+    return found
