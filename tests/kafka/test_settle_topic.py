@@ -65,7 +65,8 @@ def test_a_topic_is_settled_and_what_has_expired_is_lost(spark: SparkSession, ad
     (batch, *_) = shedder.ledger.records("batch")
     end = batch["taken"]["sources"][0]["end"]["settled"]
     gone = [TopicPartition("settled", int(partition), offset) for partition, offset in end.items()]
-    for future in AdminClient({"bootstrap.servers": address}).delete_records(gone).values():
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.delete_records(gone).values():
         future.result()
     (checkpoint / "jettison" / "settle" / "settled.json").unlink()
     part = reconcile(spark, checkpoint, answers, tmp_path / "part", sources=source, look_rows=PER_BATCH)
