@@ -20,7 +20,6 @@ from datetime import datetime
 from pathlib import Path
 
 import msgspec
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -54,7 +53,9 @@ _LOOK_AGAIN_S = 30.0
 
 # In what Spark says of rows that it does not find.
 _GONE = re.compile(
-    r"FileNotFound|FILE_NOT_EXIST|PATH_NOT_FOUND|DATA_LOSS|data loss|OffsetOutOfRange|offsets? .*out of range", re.I
+    r"FileNotFound|FILE_NOT_EXIST|PATH_NOT_FOUND|DATA_LOSS|data loss|data may have been lost"
+    r"|OffsetOutOfRange|offsets? .*out of range",
+    re.I,
 )
 
 Hours = tuple[int, int]
@@ -264,7 +265,7 @@ class _Run:
         try:
             found = self._shape.windows(self._query(*reading.frames)).collect()
             self._looked_rows += reading.check()
-        except (SourceGone, PySparkException) as error:
+        except Exception as error:
             _raise_if_other(error)
             if len(readable) > 1:
                 for half in (readable[: len(readable) // 2], readable[len(readable) // 2 :]):
@@ -328,7 +329,7 @@ class _Run:
         try:
             exact.write.mode("overwrite").parquet(f"{self._record.to}/settlement={part.number}")
             rows = reading.check()
-        except (SourceGone, PySparkException) as error:
+        except Exception as error:
             _raise_if_other(error)
             self._apart(part, others, spans, error)
             return
@@ -395,9 +396,9 @@ def sheds(home: Folder, now_s: float) -> bool:
 
 def _raise_if_other(error: Exception) -> None:
     """Only rows that are gone are lost; whatever else has failed may succeed another time."""
-    if isinstance(error, PySparkException) and not _GONE.search(str(error)):
+    if not isinstance(error, SourceGone) and not _GONE.search(str(error)):
         raise error
 
 
 def _why(error: Exception) -> str:
-    return redacted(reason(str(error)) if isinstance(error, PySparkException) else str(error))
+    return redacted(str(error) if isinstance(error, SourceGone) else reason(str(error)))
