@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND = re.compile(
-    r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|top|dashboard|report)\b((?: +[\w./:<>\[\]-]+)*)"
+    r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|top|dashboard|report|reconcile|audit)\b((?: +[\w./:<>\[\]-]+)*)"
 )
 _TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 _MAKE = re.compile(r"`make ([a-z]+)|^make ([a-z]+)", re.MULTILINE)

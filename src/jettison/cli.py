@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `bench`, `reproduce`, `plan`, `run`, `top`, `dashboard` and `report`."""
+"""The command line: `jettison demo`, `bench`, `reproduce`, `plan`, `run`, `top`, `dashboard`, `report`, `reconcile` and `audit`."""
 
 from __future__ import annotations
 
@@ -172,6 +172,57 @@ def run(
 
 
 @app.command()
+def reconcile(
+    checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query that has shed rows.")],
+    query: Annotated[
+        str, typer.Option(metavar="MODULE:FUNCTION", help="Makes answers of rows, as it does of guarded ones.")
+    ],
+    source: Annotated[
+        list[str],
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Gives a reader the source's format, schema and options; once for each of the query's sources.",
+        ),
+    ],
+    to: Annotated[str, typer.Option(metavar="PATH", help="Folder for the exact answers, as Parquet.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what there is to settle, and settle nothing.")
+    ] = False,
+    rows_per_s: Annotated[float | None, typer.Option(help="Read no more rows a second, on average.")] = None,
+    hours: Annotated[str | None, typer.Option(metavar="FROM-TO", help="Work in these hours only: 22-6.")] = None,
+    beside_shedding: Annotated[
+        bool, typer.Option("--beside-shedding", help="Go on while the live query sheds.")
+    ] = False,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+) -> None:
+    """Exact answers, later, for all windows that rows were dropped from."""
+    within = None if hours is None else _hours(hours)
+    extras.require("pyspark", where="`jettison reconcile`")
+    java.require_java()
+    from jettison.settle.settle_command import run_reconcile
+    from jettison.spark.session import local_session
+
+    settings = {"dry_run": dry_run, "rows_per_s": rows_per_s, "hours": within, "beside_shedding": beside_shedding}
+    session = local_session("jettison-reconcile", master=master)
+    run_reconcile(Console(), session, checkpoint, query, to, source, **settings)
+
+
+@app.command()
+def audit(
+    checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query whose windows are settled.")],
+    answers: Annotated[str, typer.Option(metavar="PATH", help="Where the live query writes its answers, as Parquet.")],
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+) -> None:
+    """Hold every bound that a query gave against the settled truth."""
+    extras.require("pyspark", where="`jettison audit`")
+    java.require_java()
+    from jettison.settle.settle_command import run_audit
+    from jettison.spark.session import local_session
+
+    run_audit(Console(), local_session("jettison-audit", master=master), checkpoint, answers)
+
+
+@app.command()
 def top(
     checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query.")],
     follow: Annotated[
@@ -222,6 +273,16 @@ def _seconds(option: str, text: str) -> float:
     except ValueError:
         given = text
     return durations.seconds(given, name=option)
+
+
+def _hours(text: str) -> tuple[int, int]:
+    """Two full hours of the day."""
+    first, _, end = text.partition("-")
+    if not (first.isdigit() and end.isdigit() and int(first) != int(end) and max(int(first), int(end)) <= 24):
+        refuse(
+            "--hours must be two different hours of the day", repr(text), hint="write 22-6 for ten at night until six"
+        )
+    return int(first), int(end)
 
 
 def _three_lengths(text: str) -> list[float]:

@@ -26,6 +26,7 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import BEAT_S, sign_of_life
 from jettison.runtime.restart import present_cause
 from jettison.runtime.status import reason
+from jettison.settle.settled_record import summary
 
 
 def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) -> None:
@@ -84,6 +85,7 @@ def _query(home: Folder) -> list[RenderableType]:
         cause = present_cause(home)
         if batch is not None and cause and plan["at_s"] < batch["at_s"] and cause not in plan["cause"]:
             lines.append(f"it still stands: {cause}")
+    lines += [settled] if (settled := summary(home)) else []
     return [Text("\n".join(lines))]
 
 

@@ -187,7 +187,9 @@ def test_a_source_that_has_had_nothing_for_long_is_told_of(available: bool, mess
 )
 def test_a_report_says_what_the_sources_offered_and_what_the_sink_may_do(offsets, sink, nothing_new, any_runs) -> None:
     found = progress("ours", 1).progress
-    found.sources = [SimpleNamespace(startOffset=start, endOffset=end, latestOffset=None) for start, end in offsets]
+    found.sources = [
+        SimpleNamespace(numInputRows=0, startOffset=start, endOffset=end, latestOffset=None) for start, end in offsets
+    ]
     found.sink = SimpleNamespace(description=sink)
     report = report_of(found, (), {})
     assert (report.nothing_new, report.any_runs) == (nothing_new, any_runs)
@@ -251,7 +253,9 @@ KAFKA = '{"rides": {"0": 100, "1": 250}}'
 )
 def test_rows_that_wait_are_told_by_kafkas_offsets_alone(offsets: list[Any], waiting: int | None) -> None:
     event = progress("ours", 1).progress
-    event.sources = [SimpleNamespace(startOffset=None, latestOffset=latest, endOffset=end) for latest, end in offsets]
+    event.sources = [
+        SimpleNamespace(numInputRows=0, startOffset=None, latestOffset=latest, endOffset=end) for latest, end in offsets
+    ]
     assert report_of(event, (), {}).waiting_rows == waiting
 
 

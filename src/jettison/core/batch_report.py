@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from jettison.core.stats import EventTimes, PointStats, Stats
+from jettison.core.taken import Taken
 
 
 class Counted(NamedTuple):
@@ -24,7 +25,8 @@ class BatchReport:
     `seen` and `kept` hold the drop points whose counts came with the report; the others are expected from the
     query's `input_rows` until the exact counts arrive. `observed` holds, by drop point, what its mechanism has observed
     for the policy. `nothing_new` says that the sources offered no row, and `any_runs`
-    that the sink may have run the batch's plan more or less than once, so that no count is certain by itself.
+    that the sink may have run the batch's plan more or less than once, so that no count is certain by itself. `taken` says
+    how to read the batch's rows again.
     """
 
     run_id: str
@@ -44,6 +46,7 @@ class BatchReport:
     observed: Mapping[str, Any] = field(default_factory=dict)
     nothing_new: bool = False
     any_runs: bool = False
+    taken: Taken | None = None
 
     def stats(self, points: Mapping[str, PointStats], event_times: EventTimes | None) -> Stats:
         """The batch as policies and the controller know it, with the counts of these drop points."""

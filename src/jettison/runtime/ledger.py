@@ -24,6 +24,7 @@ from jettison.core.plan import DropPlan
 from jettison.core.redact import redacted
 from jettison.core.stats import Stats
 from jettison.core.storage import Folder
+from jettison.core.taken import Taken
 from jettison.runtime.ledger_summary import NOTHING, Summary, Totals
 from jettison.runtime.records import SCHEMA_VERSION, Plan, lines
 
@@ -128,7 +129,7 @@ class Ledger:
         record = plan.on_record()
         self._append("plan", at_s, **record | {"cause": redacted(record["cause"]), "decision": decision})
 
-    def batch(self, stats: Stats, *, latency_s: float | None) -> bool:
+    def batch(self, stats: Stats, *, latency_s: float | None, taken: Taken | None = None) -> bool:
         """Record one micro-batch; return whether it was new to the ledger."""
         some = self._entrance and set(self._entrance) < set(stats.points)
         return self._append_once(
@@ -141,6 +142,7 @@ class Ledger:
             latency_s=latency_s,
             points={name: _counts(p.seen, p.kept, exact=p.exact) for name, p in stats.points.items()},
             **{"entrance": self._entrance} if some else {},
+            **{"taken": taken} if taken else {},
         )
 
     def counted(self, kind: str, at_s: float, batch_id: int, name: str, seen: int, kept: int, **facts: Any) -> bool:

@@ -10,6 +10,7 @@ import jettison.policies  # noqa: F401  # makes the kinds of records known that 
 from jettison.control.budget_figures import BudgetFigures
 from jettison.core.documents import Natural, Number, parse
 from jettison.core.ledger_record import CountedRecord, LedgerRecord, known_kinds, read
+from jettison.core.taken import Taken
 
 SCHEMA_VERSION = 1
 
@@ -47,6 +48,7 @@ class Batch(CountedRecord, kw_only=True, tag="batch"):
     started_s: Number
     duration_s: Number
     latency_s: Number | None
+    taken: Taken | UnsetType = UNSET
 
 
 class Fault(LedgerRecord, kw_only=True, tag="fault"):

@@ -26,6 +26,7 @@ from jettison.spark.channel import version_read
 from jettison.spark.drop_point import ARRIVALS_US, KEPT, NOW_US, RECENT, SEEN, DropPoint
 from jettison.spark.guard import RECENT_US
 from jettison.spark.mechanisms import Mechanism
+from jettison.spark.offsets_taken import taken_by
 from jettison.spark.unstarted import is_foreign, is_launching
 
 # Spark's own sinks that run the plan of a batch once, as they describe themselves. Of all others that is not known.
@@ -191,6 +192,7 @@ def report_of(
         observed={name: read for name, row in rows.items() if (read := mechanisms[name].read(row)) is not None},
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
         any_runs=_RUNS_ONCE.match(progress.sink.description) is None,
+        taken=taken_by(progress),
     )
 
 

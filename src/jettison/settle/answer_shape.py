@@ -1,0 +1,181 @@
+"""What the answers of a query look like, and whether each is made of the rows of its own window alone.
+
+Only then a window can be settled by itself. It is read from the query's analyzed plan, over a stream with the same
+columns: one aggregate by windows of the watermark's column; below it operators that treat rows one by one; above it
+nothing but columns. What this module does not understand is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NoReturn
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, TimestampType
+
+from jettison.errors import InvalidInput, Unsupported, refuse
+from jettison.settle.touched_windows import Window
+from jettison.spark.aggregates import EXACT
+from jettison.spark.explained import Node, analyzed_plan, explained
+
+Query = Callable[..., DataFrame]
+"""Makes answers of the rows of a query's sources, guarded or not."""
+
+_MARK = "jettison_settle_rows"
+_ABOVE = re.compile(r"~?(Project|SubqueryAlias|Sort|ResolvedHint|Repartition\w*|View)\b")
+_BELOW = re.compile(
+    r"~?(Project|Filter|Expand|Generate|SubqueryAlias|ResolvedHint|Repartition\w*|View|Union|EventTimeWatermark"
+    r"|WithCTE|CTERelation\w+)\b"
+)
+# A join with what is no stream: by the side on which the stream stands.
+_JOIN = (
+    re.compile(r"~?Join (Inner|Cross|LeftOuter|LeftSemi|LeftAnti)\b"),
+    re.compile(r"~?Join (Inner|Cross|RightOuter)\b"),
+)
+_BY_WINDOW = re.compile(r"\bwindow#\d+-T\d+ms")  # of the watermark's column
+# What differs from one time to the next that the same query is written.
+_CHANGES = re.compile(r"#\d+L?|\bx_\d+|\b[0-9a-f]{12}:|EventTimeWatermark [\w-]+")
+_DELAY = re.compile(r"-T(\d+)ms\b")  # beside the watermark's column, and each window that is made of it
+_ANSWER = {"value", "lower", "upper", "kept", "status"}
+
+
+class Shape:
+    """How the answers of a query look.
+
+    Parameters
+    ----------
+    window
+        The column that holds their windows.
+    fingerprint
+        The same for the same query only.
+    delay_us
+        By how much the watermark follows the newest row.
+    """
+
+    def __init__(self, schema: StructType, window: str, fingerprint: str, delay_us: int) -> None:
+        self.window, self.fingerprint, self.delay_us = window, fingerprint, delay_us
+        self.answers = [field.name for field in schema.fields if is_answer(field.dataType)]
+        """Columns that hold an answer with bounds."""
+
+    def windows(self, answers: DataFrame) -> DataFrame:
+        """All windows of some answers, as microseconds."""
+        window = F.col(self.window)
+        return answers.select(
+            F.unix_micros(window["start"]).alias("start_us"), F.unix_micros(window["end"]).alias("end_us")
+        ).distinct()
+
+    def only(self, answers: DataFrame, windows: Collection[Window]) -> DataFrame:
+        """The answers of these windows."""
+        window = F.col(self.window)
+        lengths: dict[int, list[int]] = {}
+        for one in windows:
+            lengths.setdefault(one.end_us - one.start_us, []).append(one.start_us)
+        chosen: Column = F.lit(False)
+        for length_us, starts in lengths.items():
+            as_long = F.unix_micros(window["end"]) - F.unix_micros(window["start"]) == length_us
+            chosen = chosen | (as_long & window["start"].isin([F.timestamp_micros(F.lit(start)) for start in starts]))
+        return answers.where(chosen)
+
+    def exact(self, answers: DataFrame) -> DataFrame:
+        """The same answers, said to be what they are: exact, with bounds that are the value."""
+        bounded = {
+            name: F.col(name)
+            .withField("lower", F.col(name)["value"].cast("double"))
+            .withField("upper", F.col(name)["value"].cast("double"))
+            .withField("status", F.lit(EXACT))
+            for name in self.answers
+        }
+        return answers.withColumns(bounded) if bounded else answers
+
+
+def is_answer(kind: Any) -> bool:
+    """Whether a type is that of an answer with bounds."""
+    return isinstance(kind, StructType) and set(kind.names) == _ANSWER
+
+
+def shape_of(spark: SparkSession, query: Query, schemas: Sequence[StructType]) -> Shape:
+    """The shape of a query over sources with these columns; refuses one whose windows cannot be settled one by one."""
+    answers = query(*[_stream(spark, schema) for schema in schemas])
+    if not isinstance(answers, DataFrame):
+        refuse("the query must return a DataFrame", repr(answers), hint="return its answers", error=InvalidInput)
+    text = explained(answers.explain)
+    plan = analyzed_plan(text)
+    if not plan:
+        _refuse_plan("a plan that Spark has cut short")
+    words = "\n".join(_CHANGES.sub("", node.text) for node in _checked(plan))
+    delay_us = max(map(int, _DELAY.findall(words))) * 1000
+    fingerprint = hashlib.sha256(words.encode()).hexdigest()[:16]
+    return Shape(answers.schema, window_column(answers.schema), fingerprint, delay_us)
+
+
+def _stream(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A stream with these columns, which never runs."""
+    empty = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
+    return spark.readStream.format("rate").load().select(*empty, F.lit(1.0).alias("jt_weight")).alias(_MARK)
+
+
+def window_column(schema: StructType) -> str:
+    """The column of answers that holds their windows."""
+    found = [field.name for field in schema.fields if _is_window(field.dataType)]
+    if len(found) != 1:
+        hint = "keep the column that `F.window` makes, and no other of its kind, in what the query returns"
+        got = f"columns {schema.names}"
+        refuse("the query's answers must have one column with their windows", got, hint=hint, error=InvalidInput)
+    return found[0]
+
+
+def _is_window(kind: Any) -> bool:
+    if not isinstance(kind, StructType) or kind.names != ["start", "end"]:
+        return False
+    return all(isinstance(field.dataType, TimestampType) for field in kind.fields)
+
+
+def _checked(plan: Sequence[Node]) -> list[Node]:
+    """The operators between the answers and the sources."""
+    ours = {node for node in plan if _MARK in node.text and "SubqueryAlias" in node.text}
+    passed: list[Node] = []
+    _descend(plan[0], ours, passed, in_window=False)
+    if (watermarks := sum(map(_is_watermark, passed))) != 1:
+        _refuse_plan(f"{watermarks} watermarks")
+    return passed
+
+
+def _descend(node: Node, ours: set[Node], passed: list[Node], *, in_window: bool) -> None:
+    """Go down to the sources; `in_window` says whether the aggregate has been passed."""
+    if node in ours:
+        if not in_window:
+            _refuse_plan("rows that no window holds together")
+        return
+    if node in passed:  # two branches have met
+        return
+    passed.append(node)
+    ways = [child for child in node.children if child.below & ours]
+    operator = node.text.split(" ")[0].lstrip("~")
+    if operator == "Aggregate":
+        if not _BY_WINDOW.search(node.text.partition("], [")[0]):
+            _refuse_plan("an aggregate by other keys than windows")
+        in_window = True
+    elif operator == "Join" and in_window and len(ways) == 1:
+        if not _JOIN[node.children.index(ways[0]) and 1].match(node.text):
+            _refuse_plan(node.text.splitlines()[0][:80])
+    elif not (_BELOW if in_window else _ABOVE).match(node.text):
+        _refuse_plan(f"{operator} {'before' if in_window else 'after'} its aggregate")
+    for way in ways:
+        _descend(way, ours, passed, in_window=in_window)
+
+
+def _is_watermark(node: Node) -> bool:
+    return node.text.lstrip("~").startswith("EventTimeWatermark")
+
+
+def _refuse_plan(got: str) -> NoReturn:
+    refuse(
+        "each answer must be made of the rows of its own window alone: one watermark, one aggregate by `F.window`, rows "
+        "treated one by one before it and nothing but columns after it",
+        got,
+        hint="pass the part of the query up to its aggregate, and do the rest on the settled answers",
+        error=Unsupported,
+    )

@@ -1,0 +1,127 @@
+"""How good the answers were: every bound that was given, held against the settled truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.core import storage
+from jettison.errors import InvalidInput, refuse
+from jettison.runtime.ledger import Ledger
+from jettison.settle.answer_shape import is_answer, window_column
+from jettison.settle.history import history
+from jettison.settle.settled_record import load
+from jettison.spark.aggregates import BOUNDED
+
+_SIZES = (30, 100, 1000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How answers of one kind, in some windows or groups, compare with the truth.
+
+    Parameters
+    ----------
+    by, answer
+        Which ones: a policy, a window or a size of groups; the column that holds them.
+    compared, bounded
+        Answers in settled windows; those of them whose bounds were to be trusted (`bounded`).
+    coverage
+        Share of the bounds that hold the truth; `None` without any.
+    median_error, bias
+        Median of the relative errors, and mean error over the mean of the truth, of all answers compared.
+    missing
+        Settled answers of groups of which no row was kept.
+    """
+
+    by: str
+    answer: str
+    compared: int
+    bounded: int
+    coverage: float | None
+    median_error: float | None
+    bias: float | None
+    missing: int
+
+
+def audit(spark: SparkSession, checkpoint: str | Path, answers: str | Path | DataFrame) -> list[Verdict]:
+    """Compare the answers that a query gave with the settled ones: over all, by window, and by rows of the group.
+
+    Parameters
+    ----------
+    spark
+        Where they are compared.
+    checkpoint
+        Of the query.
+    answers
+        What it gave, as Parquet or as a table.
+    """
+    home = storage.home(checkpoint)
+    record = load(home)
+    if not record.settled:
+        hint = "run `jettison reconcile` first"
+        refuse("windows must be settled before they are audited", "none", hint=hint, error=InvalidInput)
+    given = answers if isinstance(answers, DataFrame) else spark.read.parquet(str(answers))
+    exact = spark.read.parquet(record.to).drop("settlement", "settled_at")
+    window = window_column(given.schema)
+    columns = [field.name for field in given.schema.fields if is_answer(field.dataType)]
+    if not columns:
+        hint = "pass the path to which the live query writes answers of `jt.` aggregates"
+        refuse("answers must have bounds", f"columns {given.columns}", hint=hint, error=InvalidInput)
+    keys = [name for name in given.columns if name in exact.columns and name not in columns]
+    policy = history(Ledger(home / "ledger").records()).policy or "?"
+    return [verdict for name in columns for verdict in _verdicts(given, exact, keys, window, name, policy)]
+
+
+def _verdicts(
+    given: DataFrame, exact: DataFrame, keys: list[str], window: str, name: str, policy: str
+) -> Iterator[Verdict]:
+    kind = exact.schema[name].dataType
+    truth = F.col(name)["value"] if is_answer(kind) else F.col(name)
+    true = exact.select(*keys, truth.cast("double").alias("truth"), F.lit(True).alias("is_settled"))
+    # Null keys are keys like others.
+    same = [F.col(f"given.{key}").eqNullSafe(F.col(f"exact.{key}")) for key in keys]
+    on = same[0]
+    for one in same[1:]:
+        on = on & one
+    joined = true.alias("exact").join(given.alias("given"), on, "left")
+    answer = F.col(f"given.{name}")
+    compared = joined.select(
+        F.date_format(F.col(f"exact.{window}")["start"], "yyyy-MM-dd HH:mm:ss").alias("window"),
+        answer["value"].cast("double").alias("value"),
+        answer["lower"].alias("lower"),
+        answer["upper"].alias("upper"),
+        answer["kept"].alias("kept"),
+        (answer["status"] == BOUNDED).alias("is_bounded"),
+        "truth",
+    )
+    yield from _grouped(compared, F.lit(policy), name)
+    yield from _grouped(compared, _size(), name)
+    yield from _grouped(compared, F.concat(F.lit("window "), F.col("window")), name)
+
+
+def _grouped(compared: DataFrame, by: Column, name: str) -> Iterator[Verdict]:
+    error = F.col("value") - F.col("truth")
+    covered = (F.col("lower") <= F.col("truth")) & (F.col("truth") <= F.col("upper"))
+    found = compared.groupBy(by.alias("by")).agg(
+        F.count("value").alias("compared"),
+        F.count_if("is_bounded").alias("bounded"),
+        F.avg(F.when(F.col("is_bounded"), covered.cast("double"))).alias("coverage"),
+        F.median(F.abs(F.try_divide(error, F.col("truth")))).alias("median_error"),
+        F.try_divide(F.sum(error), F.sum(F.when(F.col("value").isNotNull(), F.abs(F.col("truth"))))).alias("bias"),
+        F.count_if(F.col("value").isNull()).alias("missing"),
+    )
+    for row in found.orderBy("by").collect():
+        yield Verdict(answer=name, **row.asDict())
+
+
+def _size() -> Column:
+    """The rows that an answer rests on, in words that sort by size."""
+    size = F.when(F.col("kept").isNull(), "no rows kept")
+    for most in _SIZES:
+        size = size.when(F.col("kept") < most, f"under {most:>6,} rows kept")
+    return size.otherwise(f"from {_SIZES[-1]:>7,} rows kept")

@@ -1,0 +1,60 @@
+"""Which files a batch took: Spark's log of a file source, in the checkpoint under `sources/`.
+
+One text file for each time that new files were found, named by its number: a line with the version, then a JSON object
+for each file. Now and then all of them are put together in one that ends in `.compact`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote
+
+from jettison.core.storage import Folder
+
+_NAME = re.compile(r"(\d+)(\.compact)?")
+
+
+class FileLog:
+    """The files of one source by their number in its log, as paths.
+
+    Parameters
+    ----------
+    checkpoint
+        Of the query.
+    source
+        Its place among the query's sources.
+    """
+
+    def __init__(self, checkpoint: Folder, source: int) -> None:
+        folder = checkpoint / "sources" / str(source)
+        numbered = {name: match for name in folder.names() if (match := _NAME.fullmatch(name))}
+        compact = max((int(match[1]) for match in numbered.values() if match[2]), default=-1)
+        self._files: dict[int, list[str]] = {}
+        for name, match in numbered.items():
+            if int(match[1]) > compact or (match[2] and int(match[1]) == compact):
+                for entry in _entries(folder.read(name) or b""):
+                    self._files.setdefault(int(entry["batchId"]), []).append(unquote(entry["path"]))
+        self._sizes: dict[str, dict[str, int]] = {}
+
+    def files(self, after: int, through: int) -> list[str]:
+        """The files of all numbers after the first and up to the second, in their order."""
+        return [path for number in range(after + 1, through + 1) for path in self._files.get(number, ())]
+
+    def is_known(self, after: int, through: int) -> bool:
+        """Whether the log still holds all these numbers."""
+        return all(number in self._files for number in range(after + 1, through + 1))
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file; `None` where it is gone. Each folder is listed once."""
+        folder, _, name = path.rpartition("/")
+        if folder not in self._sizes:
+            self._sizes[folder] = Folder(folder).sizes()
+        return self._sizes[folder].get(name)
+
+
+def _entries(content: bytes) -> Iterable[dict[str, Any]]:
+    _, _, lines = content.decode().partition("\n")  # first comes the version
+    return [json.loads(line) for line in lines.splitlines() if line.strip()]

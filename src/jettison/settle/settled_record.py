@@ -1,0 +1,106 @@
+"""The record of what is settled, beside the checkpoint: what a next run need not do again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from jettison.core.documents import Natural, Number, decode, encode
+from jettison.core.storage import Folder
+from jettison.errors import InvalidInput, refuse
+from jettison.settle.touched_windows import Look, Lost, Window, all_windows
+
+FOLDER = "settle"
+_FILE = "settled.json"
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Windows whose answers lie together in one folder; `at_s` is when they were written, `None` before they are."""
+
+    number: Natural
+    windows: tuple[Window, ...]
+    through: Natural
+    rows_read: Natural = 0
+    at_s: Number | None = None
+
+
+class Settled(Struct, frozen=True, kw_only=True):
+    """What is known and done.
+
+    Parameters
+    ----------
+    to, query
+        Where the answers lie; a fingerprint of the query that made them.
+    looks
+        Windows that rows may have been dropped from.
+    parts
+        Windows that are settled; the last one may still be under way.
+    lost
+        What cannot be settled, and why.
+    """
+
+    to: str = ""
+    query: str = ""
+    looks: tuple[Look, ...] = ()
+    parts: tuple[Part, ...] = ()
+    lost: tuple[Lost, ...] = ()
+
+    @property
+    def settled(self) -> set[Window]:
+        """Windows whose exact answers are written."""
+        return {window for part in self.parts if part.at_s is not None for window in part.windows}
+
+    @property
+    def unsettled(self) -> set[Window]:
+        """Windows that still may be settled, now or once they are closed."""
+        left = all_windows(self.looks) - self.settled
+        return {window for window in left if not self.is_lost(window)}
+
+    @property
+    def lost_windows(self) -> set[Window]:
+        """Windows whose exact answers nobody can tell any more."""
+        return {window for window in all_windows(self.looks) - self.settled if self.is_lost(window)}
+
+    def is_lost(self, window: Window) -> bool:
+        """Whether rows of the window may be lost."""
+        return any(lost.takes(window) for lost in self.lost)
+
+    def saying(self, **changes: Any) -> Settled:
+        """The record with other contents."""
+        return msgspec.structs.replace(self, **changes)
+
+
+def load(home: Folder) -> Settled:
+    """What is on record beside a checkpoint; nothing where nothing was settled yet. Refuses a damaged record."""
+    text = (home / FOLDER).read(_FILE)
+    if text is None:
+        return Settled()
+    try:
+        return decode(text, Settled)
+    except ValueError as error:
+        hint = "remove it and settle again, to another path"
+        refuse(
+            "the record of settled windows must be readable",
+            str(error),
+            where=f"{home.uri}/{FOLDER}/{_FILE}",
+            hint=hint,
+            error=InvalidInput,
+            cause=error,
+        )
+
+
+def save(home: Folder, settled: Settled) -> None:
+    """Put it on record, all at once."""
+    (home / FOLDER).replace(_FILE, encode(settled).encode())
+
+
+def summary(home: Folder) -> str | None:
+    """How much of a query's windows is settled, in words; `None` where nobody has looked yet."""
+    record = load(home)
+    if not record.looks and not record.lost:
+        return None
+    touched, lost = len(all_windows(record.looks)), len(record.lost_windows)
+    done, left = len(record.settled), len(record.unsettled)
+    return f"of {touched:,} windows that rows were dropped from: {done:,} settled, {left:,} open, {lost:,} lost"

@@ -1,0 +1,404 @@
+"""Settle: exact answers of all windows that rows were dropped from, from the source.
+
+*What is settled is exact*: the answers of a settled window are those of the query in batch mode over all rows that the
+live query's batches had taken when it was settled, dropped ones and ones that came too late included. A window is settled
+once the watermark has passed its end, and then for good.
+
+First the shed batches are read for the windows that their rows lie in: no other window can miss a row. Then the windows
+are settled in parts. For each, the batches that hold its rows are read, the query runs over them, and the answers of just
+these windows are written to a folder of their own, which is named on record before and confirmed after. So whatever ends
+a run, the next one removes what is unconfirmed and goes on.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jettison.core import storage
+from jettison.core.redact import redacted
+from jettison.core.storage import Folder
+from jettison.errors import CheckpointInUse, InvalidInput, explain, refuse
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.owner import Owner, sign_of_life
+from jettison.runtime.status import reason
+from jettison.settle.answer_shape import Query, Shape, shape_of
+from jettison.settle.history import History, Span, history
+from jettison.settle.settled_record import FOLDER, Part, Settled, load, save
+from jettison.settle.stretch import Source, SourceGone, Stretches
+from jettison.settle.touched_windows import (
+    Look,
+    Lost,
+    Window,
+    closed,
+    lost_between,
+    merged,
+    needed,
+    parts,
+    to_look_at,
+)
+
+LOOK_ROWS = 5_000_000
+PART_ROWS = 50_000_000
+_SHEDDING_S = 60.0  # a batch that dropped rows so long ago at most says that the live query sheds
+_LOOK_AGAIN_S = 30.0
+
+# In what Spark says of rows that it does not find.
+_GONE = re.compile(
+    r"FileNotFound|FILE_NOT_EXIST|PATH_NOT_FOUND|DATA_LOSS|data loss|data may have been lost"
+    r"|OffsetOutOfRange|offsets? .*out of range",
+    re.I,
+)
+
+Hours = tuple[int, int]
+"""From this full hour of the day, local time, until before the other; across midnight if it is the smaller one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What a run has settled, and what is left.
+
+    Parameters
+    ----------
+    settled
+        Windows that this run has settled.
+    before
+        Windows that earlier runs had.
+    ready
+        Windows that could be settled now: none, unless this was a dry run or stopped early.
+    waiting
+        Windows that wait for the watermark to pass their ends.
+    lost
+        What cannot be settled, and why.
+    lost_windows
+        Windows of which it is known that they are among these.
+    rows_read
+        Rows that the query ran over.
+    rows_to_read, bytes_to_read
+        What the windows that are ready need; bytes where the source is of files.
+    seconds, seconds_to_go
+        How long the run took; about how long the rest would.
+    stopped
+        Why it stopped early, if it did.
+    """
+
+    settled: int
+    before: int
+    ready: int
+    waiting: int
+    lost: tuple[Lost, ...]
+    lost_windows: int
+    rows_read: int
+    rows_to_read: int
+    bytes_to_read: int | None
+    seconds: float
+    seconds_to_go: float | None
+    stopped: str = ""
+
+
+Progress = Callable[[str, int, int], None]
+"""Told what is done, how many rows have been read for it, and how many will have been in the end."""
+
+
+def reconcile(
+    spark: SparkSession,
+    checkpoint: str | Path,
+    query: Query,
+    to: str | Path,
+    *,
+    sources: Source | Sequence[Source],
+    dry_run: bool = False,
+    rows_per_s: float | None = None,
+    hours: Hours | None = None,
+    beside_shedding: bool = False,
+    part_rows: int = PART_ROWS,
+    look_rows: int = LOOK_ROWS,
+    progress: Progress = lambda doing, rows, of: None,
+) -> Settlement:
+    """Write the exact answers of all windows that rows were dropped from to `to`, as Parquet.
+
+    Parameters
+    ----------
+    spark
+        Where the query runs.
+    checkpoint
+        Of the live query, which may still run.
+    query
+        Makes answers of rows, as it does of guarded ones in the live query.
+    to
+        A folder for the answers; the same one each time.
+    sources
+        Gives a reader the source's format, schema and options; several in the query's order, where it has several.
+    dry_run
+        Find out what there is to do, and do not do it.
+    rows_per_s
+        Read no faster, on the average of a part.
+    hours
+        Work in these hours of the day only.
+    beside_shedding
+        Go on while the live query sheds.
+    part_rows, look_rows
+        About how many rows are read at once, to settle windows and to find them.
+    progress
+        Told how far it is.
+    """
+    home = storage.home(checkpoint)
+    known = history(Ledger(home / "ledger").records())
+    if not known.spans:
+        hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
+        refuse(
+            "`checkpoint` must be that of a query that has run under Jettison",
+            str(checkpoint),
+            hint=hint,
+            error=InvalidInput,
+        )
+    given = tuple(sources) if isinstance(sources, Sequence) else (sources,)
+    stretches = Stretches(spark, Folder(checkpoint), given)
+    took = max(len(span.sources) for span in known.spans)
+    if took != len(given):
+        hint = "name each of the query's sources, in its order; what an older release has recorded cannot be read again"
+        refuse("there must be a source for each of the query's", f"{len(given)} for {took}", hint=hint)
+    shape = shape_of(spark, query, stretches.schemas(known.spans))
+    owner, lost = Owner(home / FOLDER), list[str]()
+    try:
+        owner.claim(lost.append)
+    except CheckpointInUse as error:
+        hint = "wait until it has ended"
+        message = explain("nobody else may settle the same query", str(error).partition(". Hint")[0], hint=hint)
+        raise CheckpointInUse(message) from error
+    try:
+        record = _begun(load(home), str(to), shape)
+        run = _Run(home, known, stretches, shape, query, record, progress)
+        run.taken_over = lost
+        run.rows_per_s, run.hours, run.beside_shedding = rows_per_s, hours, beside_shedding
+        return run.done(dry_run, part_rows, look_rows)
+    finally:
+        owner.release()
+
+
+def _begun(record: Settled, to: str, shape: Shape) -> Settled:
+    """The record of this query's windows; refuses another query's, whose answers would not fit beside them."""
+    if record.to not in ("", to):
+        hint = f"settle to {record.to} again, where the windows lie that are settled already"
+        refuse("`to` must be where earlier answers lie", to, hint=hint)
+    if record.query not in ("", shape.fingerprint):
+        hint = "settle with that query; to settle all windows again by this one, remove `jettison/settle`"
+        refuse("the query must be the one that settled the windows before", "one that has changed since", hint=hint)
+    return record.saying(to=to, query=shape.fingerprint, lost=())  # a file may have been put back
+
+
+class _Run:
+    """One run of `reconcile`."""
+
+    def __init__(
+        self,
+        home: Folder,
+        known: History,
+        stretches: Stretches,
+        shape: Shape,
+        query: Query,
+        record: Settled,
+        progress: Progress,
+    ) -> None:
+        self._home, self._known, self._stretches = home, known, stretches
+        self._shape, self._query, self._record, self._progress = shape, query, record, progress
+        self._began_s = time.monotonic()
+        self._rows_read, self._read_s = 0, 0.0
+        self._looked_rows, self._looked_s = 0, 0.0
+        self._stopped = ""
+        self.rows_per_s: float | None = None
+        self.hours: Hours | None = None
+        self.beside_shedding = False
+        self.taken_over: list[str] = []
+
+    def done(self, dry_run: bool, part_rows: int, look_rows: int) -> Settlement:
+        """Look, and settle."""
+        before = self._record.settled
+        runs = list(to_look_at(self._known, self._record.looks, look_rows))
+        to_look = sum(span.rows for run in runs for span in run)
+        for run in runs:
+            if self._must_stop():
+                break
+            self._progress("looking for windows", self._looked_rows, to_look)
+            self._look(run)
+        self._give_up_unfinished()
+        self._lose_gone(self._ready())
+        if not dry_run and not self._stopped:
+            self._settle(part_rows)
+        ready = self._ready()
+        spans = needed(ready, self._known, self._record.looks)
+        rows = sum(span.rows for span in spans)
+        took_s, read = (self._read_s, self._rows_read) if self._rows_read else (self._looked_s, self._looked_rows)
+        return Settlement(
+            settled=len(self._record.settled - before),
+            before=len(before),
+            ready=len(ready),
+            waiting=len(self._record.unsettled) - len(ready),
+            lost=self._record.lost,
+            lost_windows=len(self._record.lost_windows),
+            rows_read=self._rows_read,
+            rows_to_read=rows,
+            bytes_to_read=self._stretches.bytes_of(spans),
+            seconds=time.monotonic() - self._began_s,
+            seconds_to_go=rows * took_s / read if read else None,
+            stopped=self._stopped,
+        )
+
+    def _ready(self) -> list[Window]:
+        return closed(self._record.unsettled, self._known)
+
+    def _look(self, run: Sequence[Span]) -> None:
+        """Find the windows of shed batches; whatever cannot be read, alone or with others, is lost."""
+        readable = self._without_missing(run)
+        if not readable:
+            return
+        reading = self._stretches.rows(readable)
+        began_s = time.monotonic()
+        try:
+            found = self._shape.windows(self._query(*reading.frames)).collect()
+            self._looked_rows += reading.check()
+        except Exception as error:
+            _raise_if_other(error)
+            if len(readable) > 1:
+                for half in (readable[: len(readable) // 2], readable[len(readable) // 2 :]):
+                    self._look(half)
+            else:
+                self._lose(readable, error)
+            return
+        self._looked_s += time.monotonic() - began_s
+        windows = tuple(sorted(Window(row["start_us"], row["end_us"]) for row in found if row["start_us"] is not None))
+        self._say(looks=(*self._record.looks, Look(readable[0].first, readable[-1].last, windows)))
+
+    def _without_missing(self, run: Sequence[Span]) -> Sequence[Span]:
+        """The batches that may be readable, if they are neighbours; otherwise they are looked at apart."""
+        for place, span in enumerate(run):
+            if why := self._stretches.missing(span):
+                self._lose([span], SourceGone(why))
+                for side in (run[:place], run[place + 1 :]):
+                    if side:
+                        self._look(side)
+                return ()
+        return run
+
+    def _give_up_unfinished(self) -> None:
+        """Remove what a run that did not end was writing; its windows are settled like others."""
+        for part in self._record.parts:
+            if part.at_s is None:
+                self._remove(part)
+        self._say(parts=tuple(part for part in self._record.parts if part.at_s is not None))
+
+    def _lose_gone(self, windows: Sequence[Window]) -> None:
+        """Give up windows whose rows were there when somebody looked for them, and are not any more."""
+        for span in needed(windows, self._known, self._record.looks):
+            if why := self._stretches.missing(span):
+                theirs = [window for window in windows if span in needed([window], self._known, self._record.looks)]
+                stretches = [Lost(span.first, span.last, why, one.start_us, one.end_us - 1) for one in merged(theirs)]
+                self._say(lost=(*self._record.lost, *stretches))
+
+    def _settle(self, part_rows: int) -> None:
+        """Settle all windows that are ready."""
+        waiting = list(parts(self._ready(), self._known, self._record.looks, part_rows))
+        of = sum(sum(span.rows for span in needed(part, self._known, self._record.looks)) for part in waiting)
+        for windows in waiting:
+            if self._must_stop():
+                return
+            self._progress("settling windows", self._rows_read, of)
+            self._settle_part(windows)
+        self._progress("settling windows", of, of)
+
+    def _settle_part(self, windows: Sequence[Window]) -> None:
+        """Settle some windows together: what is to be written is on record before, and confirmed after."""
+        number = max((part.number for part in self._record.parts), default=0) + 1
+        part = Part(number=number, windows=tuple(windows), through=self._known.last)
+        self._say(parts=(*self._record.parts, part))
+        spans = needed(part.windows, self._known, self._record.looks)
+        reading = self._stretches.rows(spans)
+        began_s = time.monotonic()
+        others = tuple(other for other in self._record.parts if other.number != part.number)
+        answers = self._shape.only(self._query(*reading.frames), part.windows)
+        at_s = time.time()
+        exact = self._shape.exact(answers).withColumn("settled_at", F.timestamp_micros(F.lit(round(at_s * 1e6))))
+        try:
+            exact.write.mode("overwrite").parquet(f"{self._record.to}/settlement={part.number}")
+            rows = reading.check()
+        except Exception as error:
+            _raise_if_other(error)
+            self._apart(part, others, spans, error)
+            return
+        took_s = time.monotonic() - began_s
+        self._rows_read, self._read_s = self._rows_read + rows, self._read_s + took_s
+        done = msgspec.structs.replace(part, rows_read=rows, at_s=at_s)
+        self._say(parts=(*others, done))
+        if self.rows_per_s:
+            time.sleep(max(rows / self.rows_per_s - took_s, 0.0))
+
+    def _apart(self, part: Part, others: tuple[Part, ...], spans: Sequence[Span], error: Exception) -> None:
+        """What could not be read for many windows may be readable for some of them."""
+        self._remove(part)
+        self._say(parts=others)
+        if len(part.windows) > 1:
+            for half in (part.windows[: len(part.windows) // 2], part.windows[len(part.windows) // 2 :]):
+                self._settle_part(half)
+        else:
+            (window,) = part.windows
+            lost = Lost(spans[0].first, spans[-1].last, _why(error), window.start_us, window.end_us - 1)
+            self._say(lost=(*self._record.lost, lost))
+
+    def _remove(self, part: Part) -> None:
+        folder = Folder(self._record.to) / f"settlement={part.number}"
+        for name in folder.names():
+            folder.delete(name)
+
+    def _lose(self, spans: Sequence[Span], error: Exception) -> None:
+        self._say(lost=(*self._record.lost, lost_between(self._known, spans, self._shape.delay_us, _why(error))))
+
+    def _say(self, **changes: object) -> None:
+        if self.taken_over:  # this one was silent for too long, and must not write over what the other has done
+            raise CheckpointInUse(self.taken_over[0])
+        self._record = self._record.saying(**changes)
+        save(self._home, self._record)
+
+    def _must_stop(self) -> bool:
+        """Whether the live query sheds; waits for the hours in which to work."""
+        while self.hours is not None and not within(self.hours, datetime.now().hour):
+            self._progress(f"waiting until {self.hours[0]}:00", 0, 0)
+            time.sleep(_LOOK_AGAIN_S)
+        if not self.beside_shedding and sheds(self._home, time.time()):
+            self._stopped = "the live query sheds"
+        return bool(self._stopped)
+
+
+def within(hours: Hours, hour: int) -> bool:
+    """Whether an hour of the day is one of these.
+
+    >>> within((22, 6), 23), within((22, 6), 6), within((8, 9), 8)
+    (True, False, True)
+    """
+    first, end = hours
+    return first <= hour < end if first < end else hour >= first or hour < end
+
+
+def sheds(home: Folder, now_s: float) -> bool:
+    """Whether the live query runs, and its last batch on record dropped rows not long ago."""
+    batch = None if sign_of_life(home) is None else Ledger(home / "ledger").last("batch")
+    if batch is None or now_s - batch["at_s"] > _SHEDDING_S:
+        return False
+    return any(point["dropped"] for point in batch["points"].values())
+
+
+def _raise_if_other(error: Exception) -> None:
+    """Only rows that are gone are lost; whatever else has failed may succeed another time."""
+    if not isinstance(error, SourceGone) and not _GONE.search(str(error)):
+        raise error
+
+
+def _why(error: Exception) -> str:
+    return redacted(str(error) if isinstance(error, SourceGone) else reason(str(error)))

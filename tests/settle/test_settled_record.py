@@ -1,0 +1,90 @@
+"""The record beside the checkpoint, Spark's log of files, and when not to work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jettison.core import storage
+from jettison.core.stats import PointStats, Stats
+from jettison.core.storage import Folder
+from jettison.errors import InvalidInput
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.owner import Owner
+from jettison.settle.file_log import FileLog
+from jettison.settle.settled_record import Part, Settled, load, save, summary
+from jettison.settle.settlement import sheds
+from jettison.settle.touched_windows import Look, Lost, Window
+
+
+def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    home = storage.home(tmp_path)
+    assert load(home) == Settled()
+    assert summary(home) is None
+    windows = tuple(Window(10 * n, 10 * n + 10) for n in range(6))
+    record = Settled(
+        to="exact",
+        query="ab",
+        looks=(Look(3, 4, windows),),
+        parts=(
+            Part(number=1, windows=windows[:2], through=9, rows_read=5, at_s=1.0),
+            Part(number=2, windows=windows[2:3], through=9),
+        ),
+        lost=(Lost(3, 3, "a file is gone", 45, 52),),
+    )
+    save(home, record)
+    again = load(home)
+    assert again == record
+    assert again.settled == set(windows[:2]), "a part that is under way is not settled"
+    assert again.unsettled == {windows[2], windows[3]}
+    assert again.lost_windows == {windows[4], windows[5]}
+    assert summary(home) == "of 6 windows that rows were dropped from: 2 settled, 2 open, 2 lost"
+
+
+def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    home = storage.home(tmp_path)
+    (home / "settle").replace("settled.json", b'{"parts": 3}')
+    with pytest.raises(InvalidInput, match="must be readable"):
+        load(home)
+
+
+def test_files_are_found_in_sparks_log_compacted_or_not(tmp_path: Path) -> None:
+    folder = tmp_path / "sources" / "0"
+    folder.mkdir(parents=True)
+    (tmp_path / "in put").mkdir()
+
+    def line(number: int) -> str:
+        (tmp_path / "in put" / f"{number}.json").write_text("x" * number)
+        path = f"file://{tmp_path}/in%20put/{number}.json"
+        return json.dumps({"path": path, "timestamp": 1, "batchId": number}) + "\n"
+
+    (folder / "0").write_text("v1\n" + line(0))
+    (folder / "1.compact").write_text("v1\n" + line(0) + line(1))
+    (folder / "2").write_text("v1\n" + line(2))
+    (folder / ".3.tmp").write_text("v1\n" + line(3))
+    log = FileLog(Folder(tmp_path), 0)
+    assert [path.rpartition("/")[2] for path in log.files(-1, 2)] == ["0.json", "1.json", "2.json"]
+    assert [path.rpartition("/")[2] for path in log.files(1, 2)] == ["2.json"]
+    assert log.is_known(-1, 2)
+    assert not log.is_known(1, 3)
+    (second,) = log.files(1, 2)
+    assert log.size(second) == 2
+    assert log.size(second + ".gone") is None
+
+
+def test_it_stops_for_a_live_query_that_sheds(tmp_path: Path) -> None:
+    home = storage.home(tmp_path)
+    ledger = Ledger(home / "ledger", run="run-000001")
+    ledger.batch(Stats(0, 1e9, 1.0, {"rows": PointStats(10, 4)}), latency_s=1.0)
+    assert not sheds(home, 1e9 + 2), "no query runs"
+    owner = Owner(home)
+    owner.claim(lambda _: None)
+    try:
+        assert sheds(home, 1e9 + 2)
+        assert not sheds(home, 1e9 + 1000), "that was long ago"
+        ledger.batch(Stats(1, 1e9 + 3, 1.0, {"rows": PointStats(10, 10)}), latency_s=1.0)
+        assert not sheds(home, 1e9 + 5), "everything is kept again"
+    finally:
+        owner.release()

@@ -1,0 +1,313 @@
+"""What is settled is exact: the answers of every window that lost rows, from the files, on real Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+
+import jettison as jt
+from jettison.core import storage
+from jettison.errors import CheckpointInUse, InvalidSetting, Unsupported
+from jettison.lab.bench.scripted import keep, land, land_end
+from jettison.lab.bench.scripted_queries import START, Order
+from jettison.runtime.owner import Owner
+from jettison.settle import settlement as settling
+from jettison.settle.audited import audit
+from jettison.settle.settle_command import function, run_audit, run_reconcile
+from jettison.settle.settled_record import summary
+from jettison.settle.settlement import Settlement, reconcile
+from jettison.spark.network_rows import parquet_sink, union_all
+from jettison.top import panel
+from told_stream import SCHEMA, Told
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
+
+Answers = dict[tuple[str, str], int]
+
+
+def answers(rows: DataFrame) -> DataFrame:
+    """Counts by key, in windows of ten seconds that start every five."""
+    return (
+        rows.withWatermark("at", "10 seconds")
+        .groupBy(F.window("at", "10 seconds", "5 seconds"), "key")
+        .agg(jt.count(window="window").alias("n"))
+    )
+
+
+def source(reader: Any) -> Any:
+    return reader.format("json").schema(SCHEMA).option("maxFilesPerTrigger", 1)
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stream")
+
+
+@pytest.fixture
+def shed(spark: SparkSession, stream: Path, tmp_path: Path) -> Path:
+    """A checkpoint of its own of a query that has shed, been restarted and shed again; made once."""
+    if not (stream / "checkpoint").exists():
+        with Told(spark, stream, answers) as told:
+            told.batch(("a", "00:00:01"), ("b", "00:00:02"))
+            told.batch(("a", "00:00:12"), ("c", "00:00:03"), keep=False)
+            told.batch(("b", "00:00:30"))
+            told.batch(("a", "00:01:00"), ("b", "00:00:58"))
+        with Told(spark, stream, answers) as told:
+            told.batch(("a", "00:01:31"), ("a", "00:00:14"))  # one comes too late
+            told.batch(("b", "00:02:00"), ("d", "00:00:59"), keep=False)
+            told.batch(("a", "00:03:00"))
+            told.batch(("b", "00:03:01"), keep=False)  # in windows that nothing closes
+    shutil.copytree(stream / "checkpoint", tmp_path / "checkpoint")
+    shutil.copytree(stream / "out", tmp_path / "given", ignore=shutil.ignore_patterns("_spark_metadata"))
+    return tmp_path / "checkpoint"
+
+
+def settle(spark: SparkSession, checkpoint: Path, **settings: Any) -> Settlement:
+    return reconcile(spark, checkpoint, answers, checkpoint.parent / "settled", sources=source, **settings)
+
+
+def found(frame: DataFrame) -> Answers:
+    rows = frame.collect()
+    told = {(row["key"], f"{row['window']['start']:%H:%M:%S}"): row["n"]["value"] for row in rows}
+    assert len(told) == len(rows), "each answer once"
+    return told
+
+
+def settled(spark: SparkSession, checkpoint: Path) -> Answers:
+    return found(spark.read.parquet(str(checkpoint.parent / "settled")))
+
+
+def truth(spark: SparkSession, stream: Path) -> Answers:
+    every = spark.read.schema(SCHEMA).json(str(stream / "in")).withColumn("jt_weight", F.lit(1.0))
+    return found(answers(every))
+
+
+CLOSED = {"23:59:55", "00:00:00", "00:00:05", "00:00:10", "00:00:50", "00:00:55", "00:01:55", "00:02:00"}
+"""Starts of the windows in which rows of shed batches lie, but for those that are still open."""
+
+
+def test_settled_answers_are_those_of_all_rows(spark: SparkSession, shed: Path, stream: Path) -> None:
+    done = settle(spark, shed)
+    expected = {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED}
+    assert settled(spark, shed) == expected
+    assert expected["a", "00:00:10"] == 2, "the row that came too late counts"
+    assert (done.settled, done.before, done.ready, done.waiting, done.lost) == (len(CLOSED), 0, 0, 2, ())
+    rows = spark.read.parquet(str(shed.parent / "settled"))
+    assert {row["status"] for row in rows.select("n.*").collect()} == {"exact"}
+    assert rows.where("n.lower <> n.value or n.upper <> n.value or settled_at is null").count() == 0
+    assert done.rows_read < 13, "batches without rows of these windows are not read"
+
+    again = settle(spark, shed)
+    assert (again.settled, again.before, again.rows_read) == (0, len(CLOSED), 0)
+    assert settled(spark, shed) == expected
+
+
+def test_a_dry_run_says_what_there_is_to_do(spark: SparkSession, shed: Path) -> None:
+    plan = settle(spark, shed, dry_run=True)
+    assert not (shed.parent / "settled").exists()
+    assert (plan.settled, plan.ready, plan.waiting) == (0, len(CLOSED), 2)
+    assert plan.bytes_to_read is not None
+    assert plan.bytes_to_read > 0
+    done = settle(spark, shed)
+    assert (done.settled, done.rows_read) == (plan.ready, plan.rows_to_read)
+
+
+@pytest.mark.parametrize("last_save", [5])  # three looks, what was unfinished, a part begun; its answers are written
+def test_whatever_ends_a_run_the_next_one_completes_it(
+    spark: SparkSession, shed: Path, stream: Path, monkeypatch: pytest.MonkeyPatch, last_save: int
+) -> None:
+    saves = 0
+
+    def save(*arguments: Any) -> None:
+        nonlocal saves
+        saves += 1
+        if saves > last_save:
+            raise KeyboardInterrupt
+        original(*arguments)
+
+    original = settling.save
+    with monkeypatch.context() as patched:
+        patched.setattr(settling, "save", save)
+        with pytest.raises(KeyboardInterrupt):
+            settle(spark, shed, part_rows=5)
+    settle(spark, shed, part_rows=7)
+    assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED}
+
+
+def test_what_cannot_be_read_is_lost_and_nothing_is_guessed(spark: SparkSession, shed: Path, stream: Path) -> None:
+    file = stream / "in" / "0001.json"  # of the first batch that dropped rows
+    whole = file.read_text()
+    file.rename(stream / "0001.json")
+    try:
+        done = settle(spark, shed)
+        assert [(lost.first, "0001.json is gone" in lost.reason) for lost in done.lost] == [(2, True)]
+        expected = {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED and key[1] > "00:00:40"}
+        assert settled(spark, shed) == {key: n for key, n in expected.items() if key[1] < "23:00:00"}
+        file.write_text(whole.splitlines()[0] + "\n")  # there again, but not all of it
+        (lost,) = settle(spark, shed).lost
+        assert "gives 1 rows where the query took 2" in lost.reason
+    finally:
+        (stream / "0001.json").rename(file)
+    settle(spark, shed)
+    assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED}
+
+
+def test_rows_that_go_after_somebody_looked_are_lost_too(spark: SparkSession, shed: Path, stream: Path) -> None:
+    """Among them one that came late, far from all others of its batch."""
+    assert settle(spark, shed, dry_run=True).ready == len(CLOSED)
+    file = stream / "in" / "0005.json"  # of the second batch that dropped rows
+    file.rename(stream / "0005.json")
+    try:
+        assert settle(spark, shed, dry_run=True).lost_windows == 4
+        done = settle(spark, shed)
+    finally:
+        (stream / "0005.json").rename(file)
+    assert done.settled == len(CLOSED) - 4
+    starts = {"23:59:55", "00:00:00", "00:00:05", "00:00:10"}
+    assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in starts}
+
+
+def test_two_at_once_and_another_query_and_another_path_are_refused(spark: SparkSession, shed: Path) -> None:
+    owner = Owner(storage.home(shed) / "settle")
+    owner.claim(lambda _: None)
+    try:
+        with pytest.raises(CheckpointInUse, match="nobody else may settle"):
+            settle(spark, shed)
+    finally:
+        owner.release()
+    settle(spark, shed)
+    with pytest.raises(InvalidSetting, match="one that has changed since"):
+        reconcile(spark, shed, lambda rows: answers(rows.where("key <> 'a'")), shed.parent / "settled", sources=source)
+    with pytest.raises(InvalidSetting, match="where earlier answers lie"):
+        reconcile(spark, shed, answers, shed.parent / "elsewhere", sources=source)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda rows: answers(rows).where("n.value > 1"),
+        lambda rows: answers(rows.dropDuplicates(["key"])),
+        lambda rows: rows.groupBy(F.window("at", "10 seconds"), "key").agg(F.count("*").alias("n")),
+        lambda rows: rows.withWatermark("at", "1 second").groupBy("key").agg(F.count("*").alias("n")),
+        lambda rows: rows.withWatermark("at", "1 second").groupBy(F.session_window("at", "5 seconds")).count(),
+        lambda rows: rows.withWatermark("at", "1 second").select(F.window("at", "5 seconds")),
+    ],
+)
+def test_a_query_whose_windows_cannot_be_settled_one_by_one_is_refused(
+    spark: SparkSession, shed: Path, query: Any
+) -> None:
+    with pytest.raises(Unsupported, match="rows of its own window alone"):
+        reconcile(spark, shed, query, shed.parent / "settled", sources=source)
+
+
+# What is settled does not depend on the policy but for where it drops: these run with the live tests, for their time.
+_SLOW = {"ConceptDrop", "Sifter", "NetworkDrop"}
+
+
+@pytest.mark.parametrize(
+    "policy", [pytest.param(each, marks=pytest.mark.live if each in _SLOW else ()) for each in START]
+)
+def test_every_policy_is_settled(spark: SparkSession, tmp_path: Path, policy: str) -> None:
+    """Under budgets that change at random, after three batches that drop rows whatever the policy."""
+    land(tmp_path / "in", range(6), groups=20)
+    land_end(tmp_path / "in", 6)
+    later = [keep(random.Random(policy).choice([0.3, 1.0])) for _ in range(12)]
+    script = lambda batch: keep(0.3) if 0 <= batch < 3 else later[batch]  # noqa: E731
+    order = Order(spark, tmp_path, script, parquet_sink(tmp_path / "out"), answers=True)
+    shedder, query = START[policy](order)
+    query.awaitTermination()
+    shedder.await_books()
+    assert shedder.ledger.totals().dropped > 0
+
+    def by_window(*rows: DataFrame) -> DataFrame:
+        sides = [side.where(where) for side, where in zip(rows, ("value < 50", "value >= 50"), strict=False)]
+        every = union_all(*sides) if len(rows) > 1 else rows[0]
+        window = F.window("at", "10 seconds").alias("window")
+        counts = F.count(F.lit(1)).alias("rows"), F.sum("value").alias("total")
+        return every.withWatermark("at", "2 seconds").groupBy(window, "key").agg(*counts)
+
+    every = spark.read.parquet(str(tmp_path / "in"))
+    reader = [lambda reader: reader.format("parquet").schema(every.schema)] * (2 if policy == "JoinDrop" else 1)
+    done = reconcile(spark, order.checkpoint, by_window, tmp_path / "settled", sources=reader)
+    exact = spark.read.parquet(str(tmp_path / "settled")).drop("settlement", "settled_at").collect()
+    settled = {row["window"] for row in exact}
+    assert len(settled) == done.settled > 0
+    true = by_window(every).collect()
+    assert sorted(exact) == sorted(row for row in true if row["window"] in settled)
+    # What is not settled has missed nothing.
+    counts = {(row["window"], row["key"]): row["rows"] for row in true}
+    given = [row for row in spark.read.parquet(str(tmp_path / "out")).collect() if row["window"] not in settled]
+    assert [row for row in given if row["rows"]["value"] != counts[row["window"], row["key"]]] == []
+
+
+def test_the_command_tells_what_it_did(
+    spark: SparkSession, shed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "settle_job.py").write_text(
+        "from pyspark.sql import functions as F\nimport jettison as jt\n"
+        f"def source(reader): return reader.format('json').schema({SCHEMA!r})\n"
+        "def answers(rows):\n"
+        "    window = F.window('at', '10 seconds', '5 seconds')\n"
+        "    by_key = rows.withWatermark('at', '10 seconds').groupBy(window, 'key')\n"
+        "    return by_key.agg(jt.count(window='window').alias('n'))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    said = Console(file=io.StringIO(), width=200)
+    to, names = str(tmp_path / "settled"), ("settle_job:answers", "settle_job:source")
+    for settings in ({"dry_run": True}, {"hours": (0, 24), "rows_per_s": 1000.0}):
+        run_reconcile(said, contextlib.nullcontext(spark), str(shed), names[0], to, [names[1]], **settings)
+    verdicts = run_audit(said, contextlib.nullcontext(spark), str(shed), str(shed.parents[0] / "given"))
+    text = said.file.getvalue()  # type: ignore[attr-defined]
+    assert f"to settle: {len(CLOSED)} windows from " in text
+    assert f"settled {len(CLOSED)} windows from " in text
+    assert "open until the watermark has passed them: 2" in text
+    home = storage.home(shed)
+    assert (
+        f"of {len(CLOSED) + 2} windows that rows were dropped from: {len(CLOSED)} settled, 2 open, 0 lost"
+        == summary(home)
+    )
+    assert "settled, 2 open" in rendered(panel(home))
+    assert verdicts
+    with pytest.raises(InvalidSetting, match="can be imported"):
+        function("settle_job:nothing", "--query")
+
+
+def rendered(panel: Any) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(panel)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_an_audit_finds_what_the_bounds_were_worth(spark: SparkSession, shed: Path) -> None:
+    """Of answers that were made up: a quarter of the bounds does not hold, and all values are too high by a tenth."""
+    settle(spark, shed)
+    exact = spark.read.parquet(str(shed.parent / "settled")).drop("settlement", "settled_at")
+    keys = exact.select("window", "key").orderBy("window", "key").collect()
+    off = [(*key, place % 4 == 0) for place, key in enumerate(keys)]
+    marked = spark.createDataFrame(off[1:], "window struct<start timestamp, end timestamp>, key string, off boolean")
+    value = F.col("n")["value"]
+    shifted = F.struct(
+        (value * 1.1).alias("value"),
+        (value - F.when(F.col("off"), -1).otherwise(1)).cast("double").alias("lower"),
+        (value + 2).cast("double").alias("upper"),
+        F.lit(50).cast("bigint").alias("kept"),
+        F.lit("bounded").alias("status"),
+    )
+    given = exact.join(marked, ["window", "key"]).select("window", "key", shifted.alias("n"))
+    verdicts = {one.by: one for one in audit(spark, shed, given)}
+    policy = verdicts["KeepShare"]
+    assert (policy.answer, policy.compared, policy.bounded, policy.missing) == ("n", len(keys) - 1, len(keys) - 1, 1)
+    assert policy.coverage == pytest.approx(1 - sum(each[2] for each in off[1:]) / (len(keys) - 1))
+    assert policy.bias == pytest.approx(0.1)
+    assert policy.median_error == pytest.approx(0.1)
+    assert verdicts["under    100 rows kept"].compared == len(keys) - 1
+    assert sum(one.compared for by, one in verdicts.items() if by.startswith("window ")) == len(keys) - 1
