@@ -13,13 +13,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from jettison.control.actuation import PlanHistory
-from jettison.control.arrivals import Arrivals
+from jettison.control.arrivals import CHANGE, Arrivals
 from jettison.control.budget_figures import BudgetFigures
 from jettison.control.causes import about_the_clock, why_keep_all, why_shed
 from jettison.control.control_settings import ControlSettings
 from jettison.control.load_model import Costs, LoadModel, Running
 from jettison.control.next_batch import NextBatch, Source
 from jettison.control.outlook import HELPS, Ahead, Outlook
+from jettison.control.produced import Produced
 from jettison.control.startup import COLDEST, StartUp
 from jettison.core.documents import plain, restored
 from jettison.core.stats import Budget, Stats
@@ -79,6 +80,7 @@ class Controller:
         """Whether plans are only made, and every row is kept all the same."""
         self._model = LoadModel()
         self._arrivals = Arrivals(settings.row_cap)
+        self._produced = Produced()
         self._plans = PlanHistory()
         self._budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
         self._shedding = False
@@ -182,18 +184,23 @@ class Controller:
             self._budget = replace(self._budget, cause=cause)
         return self._budget
 
-    def forecast(self, now_s: float, *, running: bool = True) -> Budget:
+    def forecast(self, now_s: float, *, running: bool = True, produced: float | None = None) -> Budget:
         """Budget for the next batch that has not started, when nothing new was reported since `step`.
 
-        `running` is false while the engine waits for rows or for its trigger.
+        `running` is false while the engine waits for rows or for its trigger; `produced` is how many rows the source has
+        had so far, where it can be asked.
         """
         self._ticking = True
+        if produced is not None:
+            self._produced.tell(now_s, produced)
         self._free_since_s = math.inf if running else min(self._free_since_s, now_s)
         waits = now_s - self._free_since_s >= _WAITS_S
         if waits:
             self._free_s = now_s
         if self._last is not None and not (waits and self.settings.trigger_interval_s == 0):
             self._decide(now_s, reported=False)
+        elif self._last is None:
+            self._decide_before_a_report(now_s)
         return self._budget
 
     def to_dict(self) -> dict[str, Any]:
@@ -232,8 +239,23 @@ class Controller:
         least = max(self.settings.least_share, self._protected)
         return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise, least)
 
+    @property
+    def _told(self) -> Produced | None:
+        """What the source says of rows to come, where it is also known what so many rows would cost.
+
+        The costs of a young process are known for batches like those it has run, and for no larger ones.
+        """
+        known = self._start.over or self.settings.capacity_rows_per_s is not None
+        return self._produced if known and self._produced.since_s is not None else None
+
+    def _rate(self) -> float | None:
+        """Rows that arrive per second: as counted by batches, unless the source knows of a change."""
+        counted, told = self._arrivals.rows_per_s, None if self._told is None else self._told.rows_per_s
+        changed = told is not None and (counted is None or abs(told - counted) > CHANGE * counted)
+        return told if changed else counted
+
     def _decide(self, now_s: float, *, reported: bool) -> None:
-        costs, rate = self._costs(), self._arrivals.rows_per_s
+        costs, rate = self._costs(), self._rate()
         if costs is None or rate is None:
             self._decide_by_time(now_s)
             return
@@ -269,7 +291,8 @@ class Controller:
         if interval_s == 0 and self._free_s >= start_s:
             served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
         late_after_s = self.settings.latency_bound_s if self._arrivals.observed else math.inf
-        source = Source(served_s, self._last[0], self._waiting, self._arrivals.cap_for_next(), late_after_s)
+        cap = self._arrivals.cap_for_next()
+        source = Source(served_s, self._last[0], self._waiting, cap, late_after_s, self._told)
         known = rate
         waiting = source.rows(now_s, rate)
         ahead, source = source.taken_at(start_s, rate)
@@ -285,7 +308,9 @@ class Controller:
             ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
         rising, cheap = self._arrivals.rising, self._model.costs_in_doubt(ahead.rows) if self._model.ready else costs
         cheap_s = ahead.duration_s(cheap, budget.share, budget.late_share)
-        if elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
+        if self._told is not None:
+            pass  # how many rows have come needs no guess
+        elif elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             rate *= costs.more_rows(expected_s, elapsed_s if rising else math.sqrt(elapsed_s * expected_s))
             if elapsed_s > _LAST_CALL * self.settings.latency_bound_s:
@@ -361,6 +386,17 @@ class Controller:
             self._shed(outlook, ahead)
             cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
             self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.share:.2f}")
+
+    def _decide_before_a_report(self, now_s: float) -> None:
+        """While the first batch runs, by what the source says and the hint of the capacity, where both are there."""
+        since_s, rate, costs = self._produced.since_s, self._produced.rows_per_s, self._costs()
+        if since_s is None or rate is None or costs is None or rate <= (self.settings.capacity_rows_per_s or 0.0):
+            return
+        outlook, ends_s = self._outlook(costs, rate), now_s + _TICK_S
+        ahead = Ahead(ends_s - since_s, self._produced.came(since_s, ends_s, rate) or 0.0, 0.0)
+        if outlook.must_shed(ahead):
+            self._shedding = True
+            self._shed(outlook, ahead)
 
     def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
         """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""
