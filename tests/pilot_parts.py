@@ -24,7 +24,7 @@ class ScriptedController:
         self.error: Exception | None = None
         self.stepped = []
         self.versions = []
-        self.said_of_arrivals = ""
+        self.said_of_arrivals = self.said_of_source = ""
         self.decision = None
 
     def initial(self):
@@ -42,7 +42,7 @@ class ScriptedController:
         self.keep = 1.0
         return self._budget("no rows arrive")
 
-    def forecast(self, now_s, *, running):
+    def forecast(self, now_s, *, running, produced=None):
         return self._budget("on the clock")
 
     def latency_s(self, stats):

@@ -173,12 +173,7 @@ class Arrivals:
         """Whether the rate has stepped to that of the batch's last second."""
         recent = stats.recent_rows_per_s
         # A silent second is no step: a cap may have left its rows in the source. That nothing arrives, `idle` says.
-        if (
-            not recent
-            or span_s < _RECENT_S
-            or abs(self.offset_s) > _SLACK_S
-            or abs(recent - before) <= CHANGE * before
-        ):
+        if not recent or span_s < _RECENT_S or abs(self.offset_s) > _SLACK_S or abs(recent - before) <= CHANGE * before:
             return False
         beyond, explained = stats.seen - before * span_s, (recent - before) * min(span_s, _RECENT_S)
         return beyond * explained > 0 and abs(beyond) >= _STEP_SHOWN * abs(explained)

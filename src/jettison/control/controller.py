@@ -125,6 +125,13 @@ class Controller:
         return about_the_clock(self._arrivals, self.settings.latency_bound_s)
 
     @property
+    def said_of_source(self) -> str:
+        """Why the source is not believed, in words; empty where it is."""
+        if not self._produced.refuted:
+            return ""
+        return "the source says that other numbers of rows come than batches hold, and is not believed any more"
+
+    @property
     def decision(self) -> BudgetFigures:
         """The figures behind the last budget."""
         return (
@@ -166,6 +173,7 @@ class Controller:
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
         waited_since_s = None if self._last is None else self._arrivals.served_until_s
+        self._compare(stats)
         slowness = self._slowness(stats.started_s, stats.committed_s)
         falling = (slowness - 1) / (COLDEST - 1)
         falling = falling if self._start.over else max(falling, _FALLING)
@@ -184,15 +192,16 @@ class Controller:
             self._budget = replace(self._budget, cause=cause)
         return self._budget
 
-    def forecast(self, now_s: float, *, running: bool = True, produced: float | None = None) -> Budget:
+    def forecast(self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None) -> Budget:
         """Budget for the next batch that has not started, when nothing new was reported since `step`.
 
-        `running` is false while the engine waits for rows or for its trigger; `produced` is how many rows the source has
-        had so far, where it can be asked.
+        `running` is false while the engine waits for rows or for its trigger; `produced` is a time, and how many rows
+        the source had had by then, where it can be asked.
         """
         self._ticking = True
         if produced is not None:
-            self._produced.tell(now_s, produced)
+            self._produced.tell(*produced)
+        self._produced.expire(now_s)
         self._free_since_s = math.inf if running else min(self._free_since_s, now_s)
         waits = now_s - self._free_since_s >= _WAITS_S
         if waits:
@@ -225,6 +234,13 @@ class Controller:
         share = max(memory.budget.share, settings.least_share)
         controller._budget = replace(memory.budget, share=share, late_share=min(memory.budget.late_share, share))
         return controller
+
+    def _compare(self, stats: Stats) -> None:
+        """Hold the source to what the batch held, and to what it left."""
+        if self._last is None or (stats.waiting_rows is None and self._arrivals.row_cap is not None):
+            return
+        more = 0.0 if stats.waiting_rows is None else stats.waiting_rows - (self._waiting or 0.0)
+        self._produced.held(stats.seen + more, self._last[0], stats.started_s)
 
     def _costs(self) -> Costs | None:
         """What batches cost: measured, or before that as the hint says."""
@@ -392,6 +408,7 @@ class Controller:
         since_s, rate, costs = self._produced.since_s, self._produced.rows_per_s, self._costs()
         if since_s is None or rate is None or costs is None or rate <= (self.settings.capacity_rows_per_s or 0.0):
             return
+        since_s = max(since_s, self._free_s)  # whoever waits for rows has taken all there were
         outlook, ends_s = self._outlook(costs, rate), now_s + _TICK_S
         ahead = Ahead(ends_s - since_s, self._produced.came(since_s, ends_s, rate) or 0.0, 0.0)
         if outlook.must_shed(ahead):

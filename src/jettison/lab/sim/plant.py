@@ -42,7 +42,7 @@ class Regulator(Protocol):
         """Setting after a batch."""
 
     def forecast(
-        self, now_s: float, *, running: bool = True, produced: float | None = None
+        self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None
     ) -> Budget | RateLimit:
         """Setting while a batch runs, or while the engine waits for one."""
 
@@ -361,7 +361,9 @@ class _Channel:
                 self._send(self._forecast(now_s), now_s)
 
     def _forecast(self, now_s: float) -> Budget | RateLimit:
-        return self._regulator.forecast(now_s, running=now_s < self._free_s, produced=self._produced_by(now_s))
+        rows = self._produced_by(now_s)
+        told = None if rows is None else (now_s, rows)
+        return self._regulator.forecast(now_s, running=now_s < self._free_s, produced=told)
 
     def _idle_s(self) -> float:
         silent_s, interval_s = self._free_s + IDLE_AFTER_S, self._known.trigger_interval_s
