@@ -25,7 +25,7 @@ class ScriptedController:
         self.stepped = []
         self.versions = []
         self.said_of_arrivals = self.said_of_source = ""
-        self.decision = None
+        self.decision = self.lag = None
 
     def initial(self):
         return self._budget("start")

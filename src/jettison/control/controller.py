@@ -119,6 +119,16 @@ class Controller:
         # Slow delivery is part of a row's latency; what is beyond it is another clock.
         return stats.worst_latency_s - (self._arrivals.offset_s - self._outlook(None).delivery_s)
 
+    def lag(self, now_s: float) -> tuple[int, float] | None:
+        """Rows that no batch on record has taken, by the source's own word, and how long the oldest of them has waited."""
+        if self._last is None or self._produced.since_s is None:
+            return None
+        served_s = self._arrivals.served_until_s
+        if self.settings.trigger_interval_s == 0 and self._free_s > self._last[1]:
+            served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
+        rows = round(Source(served_s, self._last[0], self._waiting, produced=self._produced).rows(now_s, 0.0))
+        return rows, max(now_s - served_s, 0.0) if rows else 0.0
+
     @property
     def said_of_arrivals(self) -> str:
         """What is odd about the arrival column, in words; empty where nothing is."""
@@ -406,10 +416,12 @@ class Controller:
     def _decide_before_a_report(self, now_s: float) -> None:
         """While the first batch runs, by what the source says and the hint of the capacity, where both are there."""
         since_s, rate, costs = self._produced.since_s, self._produced.rows_per_s, self._costs()
-        if since_s is None or rate is None or costs is None or rate <= (self.settings.capacity_rows_per_s or 0.0):
+        if since_s is None or rate is None or costs is None:
             return
-        since_s = max(since_s, self._free_s)  # whoever waits for rows has taken all there were
         outlook, ends_s = self._outlook(costs, rate), now_s + _TICK_S
+        if rate <= max(self.settings.capacity_rows_per_s or 0.0, outlook.capacity_rows_per_s):
+            return  # what a process is too slow for at first is only delayed
+        since_s = max(since_s, self._free_s)  # whoever waits for rows has taken all there were
         ahead = Ahead(ends_s - since_s, self._produced.came(since_s, ends_s, rate) or 0.0, 0.0)
         if outlook.must_shed(ahead):
             self._shedding = True

@@ -15,7 +15,7 @@ _TAKES_S = 0.5  # from a batch's trigger until it knows what it takes, at most
 _OFF = 0.3  # by which what came and what batches held may differ
 _ODD = 2  # batches in a row that differ by more, after which the source is believed no more
 _LEAST, _MOST = 1 / 3, 3.0  # rows of a batch for a row of the source: filters, rows read twice, offsets without a row
-_GAIN = 0.3
+_CERTAIN, _GAIN = 1.5, 0.3  # how much more may have come than has for certain, to learn from it what a row is; how fast
 
 
 class Produced:
@@ -74,17 +74,16 @@ class Produced:
         if self.since_s is None or from_s < self._told[0][0] or self.refuted:
             return
         least, most = self._step(to_s, from_s + _TAKES_S), self._step(to_s + _TAKES_S, from_s, after=True)
-        came, scale = self._at(to_s) - self._at(from_s), 1.0 if self._scale is None else self._scale
-        if (1 - _OFF) * scale * least <= rows <= (1 + _OFF) * scale * most:
-            self._odd = 0
-        elif self._scale is None and _LEAST * least <= rows <= _MOST * most:
-            scale = rows / max(came, 1.0)  # the first batch says what a row of the source is
-        else:
+        scale = 1.0 if self._scale is None else self._scale
+        # The first batch that tells says what a row of the source is.
+        low, high = (_LEAST, _MOST) if self._scale is None else ((1 - _OFF) * scale, (1 + _OFF) * scale)
+        if not low * least <= rows <= high * most:
             self._odd += 1
             return
-        if to_s - from_s >= 2 * _TAKES_S and came > 0:
-            scale += _GAIN * (rows / came - scale)
-            self._scale = min(max(scale, _LEAST), _MOST)
+        self._odd = 0
+        if most <= _CERTAIN * least:
+            shown = min(max(rows / (self._at(to_s) - self._at(from_s)), _LEAST), _MOST)
+            self._scale = shown if self._scale is None else scale + _GAIN * (shown - scale)
 
     @property
     def rows_per_s(self) -> float | None:

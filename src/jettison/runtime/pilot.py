@@ -258,6 +258,12 @@ class Pilot:
             return None if since_s is None else self._board.schedule.at(int(since_s * 1e6)) or DropPlan(0)
 
     @property
+    def lag(self) -> tuple[int, float] | None:
+        """Rows that have come and are in no batch on record, and how long they have waited; `None` where nobody knows."""
+        with self._lock:
+            return self.controller.lag(time.time())
+
+    @property
     def runs_for_s(self) -> float:
         """How long the batch that runs has taken so far, as far as its start is known; about 0 where none runs."""
         with self._lock:

@@ -58,6 +58,9 @@ class KafkaEnds:
     def __repr__(self) -> str:
         return f"KafkaEnds({self._how}={self._what!r})"
 
+    def __reduce__(self) -> Any:
+        raise TypeError("KafkaEnds holds credentials: no pickle of it is made")
+
     def __call__(self) -> float:
         """Sum of the end offsets of all partitions."""
         from confluent_kafka import IsolationLevel

@@ -113,6 +113,7 @@ class Run:
         late = {name: share for name, share in of_late.items() if share != keep[name]}
         only_late = late and all(share >= 1.0 for share in keep.values())
         mode = "keeping everything" if plan.keeps_everything else "thinning late rows" if only_late else "shedding"
+        lag_rows, lag_s = (None, None) if ended or (lag := self.pilot.lag) is None else lag
         return Status(
             mode="ended" if ended else "dry run" if dry_run else mode,
             keep_fraction=keep,
@@ -130,6 +131,8 @@ class Run:
             estimated_batches=tally.estimated,
             error=self._error() if ended and self.error is None else self.error,
             running_batch=self._running_batch(plan, bound_s),
+            lag_rows=lag_rows,
+            lag_s=lag_s,
         )
 
     def _shares(self, plan: DropPlan) -> dict[str, float]:
