@@ -13,16 +13,17 @@ _SPAN_S = 1.0  # over which a rate is taken at least
 _PAUSES = 2.0  # longest pauses between arrivals, over which it is taken at least: rows come in files
 _TAKES_S = 0.5  # from a batch's trigger until it knows what it takes, at most
 _OFF = 0.3  # by which what came and what batches held may differ
-_ODD = 2  # batches in a row that differ by more, after which the source is believed no more
+_ODD = 2  # comparisons in a row that differ by more, after which the source is believed no more
 _LEAST, _MOST = 1 / 3, 3.0  # rows of a batch for a row of the source: filters, rows read twice, offsets without a row
 _CERTAIN, _GAIN = 1.5, 0.3  # how much more may have come than has for certain, to learn from it what a row is; how fast
+_LONG_S = 8.0  # over which is compared at most
 
 
 class Produced:
     """How many rows the source has had so far, as it said at some times of the last minute.
 
     Batches tell how many rows they held of what came (`held`), so that what the source counts becomes rows: offsets may
-    have no row, and what is told of files is estimated. Two batches in a row that differ from it by more than 30 %
+    have no row, and what is told of files is estimated. Two comparisons in a row that differ by more than 30 %
     refute the source for good.
 
     Examples
@@ -39,11 +40,17 @@ class Produced:
         self._grew: deque[float] = deque()
         self._scale: float | None = None
         self._odd = 0
+        self._held: tuple[float, float, float] | None = None
 
     @property
     def since_s(self) -> float | None:
         """Since when it is told, a minute at most; `None` where it is not, or not believed."""
         return self._told[0][0] if self._told and not self.refuted else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether batches have held what the source said."""
+        return self._scale is not None and self.since_s is not None
 
     @property
     def refuted(self) -> bool:
@@ -70,20 +77,22 @@ class Produced:
             self._forget()
 
     def held(self, rows: float, from_s: float, to_s: float) -> None:
-        """Compare with the rows that came, by a batch or two, between the triggers of two batches."""
-        if self.since_s is None or from_s < self._told[0][0] or self.refuted:
+        """Compare with the rows that batches took between the triggers of two; short batches are taken together."""
+        if self._held is not None and self._held[2] == from_s:
+            from_s, rows = self._held[0], rows + self._held[1]
+        self._held = None
+        if self.since_s is None or from_s < self._told[0][0]:
             return
         least, most = self._step(to_s, from_s + _TAKES_S), self._step(to_s + _TAKES_S, from_s, after=True)
-        scale = 1.0 if self._scale is None else self._scale
-        # The first batch that tells says what a row of the source is.
-        low, high = (_LEAST, _MOST) if self._scale is None else ((1 - _OFF) * scale, (1 + _OFF) * scale)
-        if not low * least <= rows <= high * most:
-            self._odd += 1
+        if most > _CERTAIN * least and to_s - from_s < _LONG_S:
+            self._held = from_s, rows, to_s
             return
-        self._odd = 0
-        if most <= _CERTAIN * least:
+        # The first time says what a row of the source is.
+        low, high = (_LEAST, _MOST) if self._scale is None else ((1 - _OFF) * self._scale, (1 + _OFF) * self._scale)
+        self._odd = 0 if low * least <= rows <= high * most else self._odd + 1
+        if self._odd == 0 and most <= _CERTAIN * least:
             shown = min(max(rows / (self._at(to_s) - self._at(from_s)), _LEAST), _MOST)
-            self._scale = shown if self._scale is None else scale + _GAIN * (shown - scale)
+            self._scale = shown if self._scale is None else self._scale + _GAIN * (shown - self._scale)
 
     @property
     def rows_per_s(self) -> float | None:
