@@ -95,5 +95,5 @@ def test_a_source_that_cannot_be_asked_changes_nothing_and_one_that_fails_is_a_f
 
 
 def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`ask` must be callable, got str"):
+    with pytest.raises(TypeError, match="`ask` must be callable, got str"):
         jt.Shedder(latency=1, checkpoint=tmp_path, ask="rides")  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ _ODD = 2  # comparisons in a row that differ by more, after which the source is 
 _LEAST, _MOST = 1 / 3, 3.0  # rows of a batch for a row of the source: filters, rows read twice, offsets without a row
 _CERTAIN, _GAIN = 1.5, 0.3  # how much more may have come than has for certain, to learn from it what a row is; how fast
 _LONG_S = 8.0  # over which is compared at most
+_COVERED = 0.7  # of that time, of which something must have been told: the first question is asked after the start
 
 
 class Produced:
@@ -81,17 +82,20 @@ class Produced:
         if self._held is not None and self._held[2] == from_s:
             from_s, rows = self._held[0], rows + self._held[1]
         self._held = None
-        if self.since_s is None or from_s < self._told[0][0]:
+        if self.since_s is None or to_s - self.since_s < _COVERED * (to_s - from_s):
             return
-        least, most = self._step(to_s, from_s + _TAKES_S), self._step(to_s + _TAKES_S, from_s, after=True)
+        came = self._at(to_s) - self._at(from_s)
+        untold = came * max(self.since_s - from_s, 0.0) / (to_s - max(self.since_s, from_s))
+        least, most = self._step(to_s, from_s + _TAKES_S), self._step(to_s + _TAKES_S, from_s, after=True) + untold
         if most > _CERTAIN * least and to_s - from_s < _LONG_S:
             self._held = from_s, rows, to_s
             return
-        # The first time says what a row of the source is.
+        # The first time says what a row of the source is. Who is far off then has nothing that speaks for it.
         low, high = (_LEAST, _MOST) if self._scale is None else ((1 - _OFF) * self._scale, (1 + _OFF) * self._scale)
-        self._odd = 0 if low * least <= rows <= high * most else self._odd + 1
+        fits = low * least <= rows <= high * most
+        self._odd = 0 if fits else _ODD if self._scale is None else self._odd + 1
         if self._odd == 0 and most <= _CERTAIN * least:
-            shown = min(max(rows / (self._at(to_s) - self._at(from_s)), _LEAST), _MOST)
+            shown = min(max(rows / (came + untold), _LEAST), _MOST)
             self._scale = shown if self._scale is None else self._scale + _GAIN * (shown - self._scale)
 
     @property

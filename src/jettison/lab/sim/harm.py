@@ -261,7 +261,6 @@ CASES = (
     *(_asked(name) for name, case in _BY_NAME.items() if case.figures is NOTHING),
     _asked("a restart that repeats a batch, 0.5x"),
     _asked("flash crowd of 30x for 5 s"),
-    _asked("cold start from files, 0.7x", capacity_given=True),
     _asked("cold start from files, 3x", capacity_given=True),
     _asked("cold start from files, 10x", capacity_given=True),
     _asked("cold start, a hot loop, 3x", capacity_given=True),
