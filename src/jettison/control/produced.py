@@ -82,7 +82,11 @@ class Produced:
         if self._held is not None and self._held[2] == from_s:
             from_s, rows = self._held[0], rows + self._held[1]
         self._held = None
-        if self.since_s is None or to_s - self.since_s < _COVERED * (to_s - from_s):
+        if (
+            self.since_s is None
+            or to_s <= max(self.since_s, from_s)
+            or to_s - self.since_s < _COVERED * (to_s - from_s)
+        ):
             return
         came = self._at(to_s) - self._at(from_s)
         untold = came * max(self.since_s - from_s, 0.0) / (to_s - max(self.since_s, from_s))
