@@ -24,8 +24,8 @@ class ScriptedController:
         self.error: Exception | None = None
         self.stepped = []
         self.versions = []
-        self.said_of_arrivals = ""
-        self.decision = None
+        self.said_of_arrivals = self.said_of_source = ""
+        self.decision = self.lag = None
 
     def initial(self):
         return self._budget("start")
@@ -42,7 +42,7 @@ class ScriptedController:
         self.keep = 1.0
         return self._budget("no rows arrive")
 
-    def forecast(self, now_s, *, running):
+    def forecast(self, now_s, *, running, produced=None):
         return self._budget("on the clock")
 
     def latency_s(self, stats):

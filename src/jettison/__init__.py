@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jettison.spark.aggregates import sum as sum
     from jettison.spark.aggregates import variance as variance
     from jettison.spark.count_windows import count_windows as count_windows
+    from jettison.spark.kafka_ends import KafkaEnds as KafkaEnds
     from jettison.spark.load_aware import load_aware as load_aware
     from jettison.spark.network_query import Network as Network
     from jettison.spark.shedder import Shedder as Shedder
@@ -42,6 +43,7 @@ _HOME = {
     "ConceptDrop": "jettison.policies.groups.concept_drop",
     "JettisonError": "jettison.errors",
     "JoinDrop": "jettison.policies.groups.join_drop",
+    "KafkaEnds": "jettison.spark.kafka_ends",
     "Ledger": "jettison.runtime.ledger",
     "LossTolerance": "jettison.policies.network.qos",
     "Network": "jettison.spark.network_query",

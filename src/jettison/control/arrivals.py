@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from jettison.core.documents import Amount, Moment, Natural
 from jettison.core.stats import Stats
 
-_CHANGE = 0.3  # relative change of the arrival rate from which it is followed at once
+CHANGE = 0.3
+"""Relative change of the arrival rate from which it is followed at once."""
 _SMOOTHING_S = 2.0
 _RECENT_S = 1.0
 _STEP_SHOWN = 0.7  # of the rows that a step would add or spare within the last second, how many must show
@@ -106,7 +107,7 @@ class Arrivals:
             first = min(first, last - (stamp_s - self.newest_s))  # rows of a file arrived over longer than a batch
         self.newest_s = stamp_s
         self._count(stats, first, last, capped)
-        self.rising = before is not None and (self.rows_per_s or 0.0) > (1 + _CHANGE) * before
+        self.rising = before is not None and (self.rows_per_s or 0.0) > (1 + CHANGE) * before
         if not capped and behind_s > _MISSING_S and before is not None and self.rows_per_s is not None:
             # The last rows are missing: they lie in a file that has not landed, the source has paused, or left them.
             fullest = stats.seen / max(last - behind_s - (first or last), 1e-3)
@@ -172,18 +173,13 @@ class Arrivals:
         """Whether the rate has stepped to that of the batch's last second."""
         recent = stats.recent_rows_per_s
         # A silent second is no step: a cap may have left its rows in the source. That nothing arrives, `idle` says.
-        if (
-            not recent
-            or span_s < _RECENT_S
-            or abs(self.offset_s) > _SLACK_S
-            or abs(recent - before) <= _CHANGE * before
-        ):
+        if not recent or span_s < _RECENT_S or abs(self.offset_s) > _SLACK_S or abs(recent - before) <= CHANGE * before:
             return False
         beyond, explained = stats.seen - before * span_s, (recent - before) * min(span_s, _RECENT_S)
         return beyond * explained > 0 and abs(beyond) >= _STEP_SHOWN * abs(explained)
 
     def _follow(self, sample: float, span_s: float) -> None:
-        if self.rows_per_s is None or abs(sample - self.rows_per_s) > _CHANGE * self.rows_per_s:
+        if self.rows_per_s is None or abs(sample - self.rows_per_s) > CHANGE * self.rows_per_s:
             self.rows_per_s = sample
         else:
             self.rows_per_s += (1 - math.exp(-span_s / _SMOOTHING_S)) * (sample - self.rows_per_s)

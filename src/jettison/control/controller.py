@@ -13,13 +13,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from jettison.control.actuation import PlanHistory
-from jettison.control.arrivals import Arrivals
+from jettison.control.arrivals import CHANGE, Arrivals
 from jettison.control.budget_figures import BudgetFigures
 from jettison.control.causes import about_the_clock, why_keep_all, why_shed
 from jettison.control.control_settings import ControlSettings
 from jettison.control.load_model import Costs, LoadModel, Running
 from jettison.control.next_batch import NextBatch, Source
 from jettison.control.outlook import HELPS, Ahead, Outlook
+from jettison.control.produced import Produced
 from jettison.control.startup import COLDEST, StartUp
 from jettison.core.documents import plain, restored
 from jettison.core.stats import Budget, Stats
@@ -34,6 +35,7 @@ _WAITED_FOR = 0.8  # the same as the second batch shows it by its length alone
 _CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
 _FALLING = 0.3  # how far costs may be from final as long as no batch was in time
 _LONGEST, _LONGEST_S = 4.0, 25.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
+_FLOOD = 1.5  # load, by hoped-for costs, from which a young process is not waited for
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time to see whether it is only a slow one
@@ -79,6 +81,7 @@ class Controller:
         """Whether plans are only made, and every row is kept all the same."""
         self._model = LoadModel()
         self._arrivals = Arrivals(settings.row_cap)
+        self._produced = Produced()
         self._plans = PlanHistory()
         self._budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
         self._shedding = False
@@ -117,10 +120,27 @@ class Controller:
         # Slow delivery is part of a row's latency; what is beyond it is another clock.
         return stats.worst_latency_s - (self._arrivals.offset_s - self._outlook(None).delivery_s)
 
+    def lag(self, now_s: float) -> tuple[int, float] | None:
+        """Rows that no batch on record has taken, by the source's own word, and how long the oldest of them has waited."""
+        if self._last is None or self._produced.since_s is None:
+            return None
+        served_s = self._arrivals.served_until_s
+        if self.settings.trigger_interval_s == 0 and self._free_s > self._last[1]:
+            served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
+        rows = round(Source(served_s, self._last[0], self._waiting, produced=self._produced).rows(now_s, 0.0))
+        return rows, max(now_s - served_s, 0.0) if rows else 0.0
+
     @property
     def said_of_arrivals(self) -> str:
         """What is odd about the arrival column, in words; empty where nothing is."""
         return about_the_clock(self._arrivals, self.settings.latency_bound_s)
+
+    @property
+    def said_of_source(self) -> str:
+        """Why the source is not believed, in words; empty where it is."""
+        if not self._produced.refuted:
+            return ""
+        return "the source says that other numbers of rows come than batches hold, and is not believed any more"
 
     @property
     def decision(self) -> BudgetFigures:
@@ -164,6 +184,7 @@ class Controller:
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
         waited_since_s = None if self._last is None else self._arrivals.served_until_s
+        self._compare(stats)
         slowness = self._slowness(stats.started_s, stats.committed_s)
         falling = (slowness - 1) / (COLDEST - 1)
         falling = falling if self._start.over else max(falling, _FALLING)
@@ -182,18 +203,24 @@ class Controller:
             self._budget = replace(self._budget, cause=cause)
         return self._budget
 
-    def forecast(self, now_s: float, *, running: bool = True) -> Budget:
+    def forecast(self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None) -> Budget:
         """Budget for the next batch that has not started, when nothing new was reported since `step`.
 
-        `running` is false while the engine waits for rows or for its trigger.
+        `running` is false while the engine waits for rows or for its trigger; `produced` is a time, and how many rows
+        the source had had by then, where it can be asked.
         """
         self._ticking = True
+        if produced is not None:
+            self._produced.tell(*produced)
+        self._produced.expire(now_s)
         self._free_since_s = math.inf if running else min(self._free_since_s, now_s)
         waits = now_s - self._free_since_s >= _WAITS_S
         if waits:
             self._free_s = now_s
         if self._last is not None and not (waits and self.settings.trigger_interval_s == 0):
             self._decide(now_s, reported=False)
+        elif self._last is None:
+            self._decide_before_a_report(now_s)
         return self._budget
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,6 +246,13 @@ class Controller:
         controller._budget = replace(memory.budget, share=share, late_share=min(memory.budget.late_share, share))
         return controller
 
+    def _compare(self, stats: Stats) -> None:
+        """Hold the source to what the batch held, and to what it left."""
+        if self._last is None or (stats.waiting_rows is None and self._arrivals.row_cap is not None):
+            return
+        more = 0.0 if stats.waiting_rows is None else stats.waiting_rows - (self._waiting or 0.0)
+        self._produced.held(stats.seen + more, self._last[0], stats.started_s)
+
     def _costs(self) -> Costs | None:
         """What batches cost: measured, or before that as the hint says."""
         if self._model.ready:
@@ -232,8 +266,34 @@ class Controller:
         least = max(self.settings.least_share, self._protected)
         return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise, least)
 
+    @property
+    def _told(self) -> Produced | None:
+        """What the source says of rows to come, where batches have borne it out and it is known what so many rows cost.
+
+        The costs of a young process are known for batches like those it has run, and for no larger ones: there it is
+        heard only if that many rows are too many by the cheapest costs that are not unlikely, however fast it gets.
+        """
+        proven = self._produced.proven and (self._start.over or self._floods)
+        known = proven or self.settings.capacity_rows_per_s is not None
+        return self._produced if known and self._produced.since_s is not None else None
+
+    @property
+    def _floods(self) -> bool:
+        """Whether far more rows come, by the source's word, than even a warm process could work off."""
+        rate = self._produced.rows_per_s
+        if rate is None or self._last is None or not self._model.ready:
+            return False
+        costs = self._model.costs_in_doubt(rate * self.settings.latency_bound_s)
+        return rate * (costs.per_seen_row_s + costs.per_kept_row_s) > _FLOOD * self._slowness(*self._last)
+
+    def _rate(self) -> float | None:
+        """Rows that arrive per second: as counted by batches, unless the source knows of a change."""
+        counted, told = self._arrivals.rows_per_s, None if self._told is None else self._told.rows_per_s
+        changed = told is not None and (counted is None or abs(told - counted) > CHANGE * counted)
+        return told if changed else counted
+
     def _decide(self, now_s: float, *, reported: bool) -> None:
-        costs, rate = self._costs(), self._arrivals.rows_per_s
+        costs, rate = self._costs(), self._rate()
         if costs is None or rate is None:
             self._decide_by_time(now_s)
             return
@@ -269,7 +329,8 @@ class Controller:
         if interval_s == 0 and self._free_s >= start_s:
             served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
         late_after_s = self.settings.latency_bound_s if self._arrivals.observed else math.inf
-        source = Source(served_s, self._last[0], self._waiting, self._arrivals.cap_for_next(), late_after_s)
+        cap = self._arrivals.cap_for_next()
+        source = Source(served_s, self._last[0], self._waiting, cap, late_after_s, self._told)
         known = rate
         waiting = source.rows(now_s, rate)
         ahead, source = source.taken_at(start_s, rate)
@@ -285,7 +346,9 @@ class Controller:
             ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
         rising, cheap = self._arrivals.rising, self._model.costs_in_doubt(ahead.rows) if self._model.ready else costs
         cheap_s = ahead.duration_s(cheap, budget.share, budget.late_share)
-        if elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
+        if self._told is not None:
+            pass  # how many rows have come needs no guess
+        elif elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             rate *= costs.more_rows(expected_s, elapsed_s if rising else math.sqrt(elapsed_s * expected_s))
             if elapsed_s > _LAST_CALL * self.settings.latency_bound_s:
@@ -361,6 +424,20 @@ class Controller:
             self._shed(outlook, ahead)
             cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
             self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.share:.2f}")
+
+    def _decide_before_a_report(self, now_s: float) -> None:
+        """While the first batch runs, by what the source says and the hint of the capacity, where both are there."""
+        since_s, rate, costs = self._produced.since_s, self._produced.rows_per_s, self._costs()
+        if since_s is None or rate is None or costs is None:
+            return
+        outlook, ends_s = self._outlook(costs, rate), now_s + _TICK_S
+        if rate <= max(self.settings.capacity_rows_per_s or 0.0, outlook.capacity_rows_per_s):
+            return  # what a process is too slow for at first is only delayed
+        since_s = max(since_s, self._free_s)  # whoever waits for rows has taken all there were
+        ahead = Ahead(ends_s - since_s, self._produced.came(since_s, ends_s, rate) or 0.0, 0.0)
+        if outlook.must_shed(ahead):
+            self._shedding = True
+            self._shed(outlook, ahead)
 
     def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
         """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""

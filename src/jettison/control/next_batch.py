@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jettison.control.load_model import Running
 from jettison.control.outlook import Ahead
+from jettison.control.produced import Produced
 
 
 class Source(NamedTuple):
@@ -22,6 +23,8 @@ class Source(NamedTuple):
         Most rows that a batch takes.
     late_after_s
         Age at which a row is late, where arrivals are observed; else infinite.
+    produced
+        What the source itself says of rows that have come, as far as it was asked.
 
     Examples
     --------
@@ -35,12 +38,13 @@ class Source(NamedTuple):
     waiting: float | None
     cap: float = math.inf
     late_after_s: float = math.inf
+    produced: Produced | None = None
 
     def rows(self, at_s: float, rate: float) -> float:
         """Rows that wait at a time."""
-        if self.waiting is None:
-            return rate * max(at_s - self.served_s, 0.0)
-        return self.waiting + rate * max(at_s - self.since_s, 0.0)
+        from_s, before = (self.served_s, 0.0) if self.waiting is None else (self.since_s, self.waiting)
+        came = None if self.produced is None else self.produced.came(from_s, at_s, rate)
+        return before + (rate * max(at_s - from_s, 0.0) if came is None else came)
 
     def taken_at(self, start_s: float, rate: float) -> tuple[Ahead, Source]:
         """The batch that is triggered then, and what it leaves behind."""

@@ -88,6 +88,11 @@ class Folder:
         return f"Folder({self.uri!r})"
 
     @property
+    def located(self) -> tuple[fs.FileSystem, str]:
+        """The filesystem, and the folder's path on it."""
+        return self._filesystem, self._path
+
+    @property
     def is_blocked(self) -> bool:
         """Whether a file lies where this folder, or one above it, would have to; of remote folders that is not known."""
         return self._root is not None and any(path.is_file() for path in (Path(self._path), *Path(self._path).parents))

@@ -28,6 +28,7 @@ from jettison.core.storage import Folder
 from jettison.policies.base import Lesson, Policy
 from jettison.runtime import restart
 from jettison.runtime.books import Books, ExactCounts
+from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
@@ -124,6 +125,8 @@ class Pilot:
         """Called with each report, off the fast path: it may block."""
         self.batch_runs: Callable[[], bool] = lambda: True
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
+        self.produced: Callable[[], Told | None] = lambda: None
+        """How many rows the source has had, as it last said; never blocks."""
         self.takes_every_row: bool | None = None
         """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
         self.sees_all_input = False
@@ -257,6 +260,12 @@ class Pilot:
             return None if since_s is None else self._board.schedule.at(int(since_s * 1e6)) or DropPlan(0)
 
     @property
+    def lag(self) -> tuple[int, float] | None:
+        """Rows that have come and are in no batch on record, and how long they have waited; `None` where nobody knows."""
+        with self._lock:
+            return self.controller.lag(time.time())
+
+    @property
     def runs_for_s(self) -> float:
         """How long the batch that runs has taken so far, as far as its start is known; about 0 where none runs."""
         with self._lock:
@@ -308,16 +317,19 @@ class Pilot:
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
         while not self._stopped.wait(_TICK_S):
-            running = self.batch_runs()
+            running, produced = self.batch_runs(), self.produced()
             with self._lock:
                 if not running and self._runs_since_s is not None:
                     self._runs_since_s = time.time()
-                if self._last_stats is not None:
-                    self._attempt(partial(self._tick, self._last_stats, running=running))
+                stats = self._last_stats
+                if stats is None and produced is not None:  # nothing was reported, but the source knows something
+                    stats = self._nothing_seen(time.time())
+                if stats is not None:
+                    self._attempt(partial(self._tick, stats, running=running, produced=produced))
 
-    def _tick(self, stats: Stats, *, running: bool) -> None:
+    def _tick(self, stats: Stats, *, running: bool, produced: Told | None) -> None:
         now_s = time.time()
-        self._adopt(self.controller.forecast(now_s, running=running), stats, now_s)
+        self._adopt(self.controller.forecast(now_s, running=running, produced=produced), stats, now_s)
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Run a part of the loop; if it fails, keep everything and start the controller afresh."""
@@ -379,9 +391,9 @@ class Pilot:
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
-        said = self.controller.said_of_arrivals
-        if said and "arrival" not in self.faults:
-            self.fault("arrival", said)
+        for kind, said in (("arrival", self.controller.said_of_arrivals), ("source", self.controller.said_of_source)):
+            if said and kind not in self.faults:
+                self.fault(kind, said)
         observed_s = self.controller.latency_s(stats)
         if observed_s is not None or not stats.seen:
             return observed_s

@@ -58,6 +58,9 @@ class Status:
         What ended the query, if an error did; without secrets.
     running_batch
         What the batch that runs keeps, in words, where it runs under an older plan than the newest.
+    lag_rows, lag_s
+        Rows that have come and are in no batch on record, and how long the oldest of them has waited; `None` where the
+        source is not asked.
     """
 
     mode: str
@@ -76,6 +79,8 @@ class Status:
     estimated_batches: int = 0
     error: str | None = None
     running_batch: str = ""
+    lag_rows: int | None = None
+    lag_s: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "error", None if self.error is None else redacted(self.error))
@@ -96,8 +101,9 @@ class Status:
             last = f"last latency {latency} of {self.latency_bound_s:g} s, last plan {self.plan_version}: {self.cause}"
             return f"ended{why}, {rows} in {self.batches} batches, {last}{companions}"
         running = f" {self.running_batch}" if self.running_batch and self.mode != "dry run" else ""
+        lag = "" if self.lag_rows is None else f", {self.lag_rows:,} rows ({self.lag_s or 0.0:.1f} s) behind the source"
         return (
-            f"{self.mode} (keep fraction: {self._shares()}){running}, latency {latency} of {self.latency_bound_s:g} s, "
+            f"{self.mode} (keep fraction: {self._shares()}){running}, latency {latency} of {self.latency_bound_s:g} s{lag}, "
             f"{rows}, plan {self.plan_version}: {self.cause}{companions}"
         )
 

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.runtime.companion import Companion
+from jettison.runtime.inquiry import Asked, Inquiry
 from jettison.runtime.owner import Owner
 from jettison.runtime.pilot import Pilot
 from jettison.runtime.status import Status
@@ -64,13 +65,17 @@ class Run:
         self._plan_reader = PlanReader(pilot, tuple(points.values()), mechanisms)
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
+        self._inquiry: Inquiry | None = None
         self._lock = threading.Lock()
         self._closing = False
         self._closed = threading.Event()
         self.error: str | None = None
 
-    def launch(self, writer: DataStreamWriter, **facts: Any) -> StreamingQuery:
-        """Start the query of `writer`; where that fails, nothing is left behind but a record of it."""
+    def launch(self, writer: DataStreamWriter, source: Asked, **facts: Any) -> StreamingQuery:
+        """Start the query of `writer`; where that fails, nothing is left behind but a record of it.
+
+        `source` is asked how many rows have come.
+        """
         _by_checkpoint[self._checkpoint] = self
         atexit.register(self._at_exit)
         try:
@@ -86,6 +91,7 @@ class Run:
             self.pilot, self._report, str(query.runId), self.close, self._plan_reader.plan_metrics, self._idle_after_s()
         )
         self._listener.attach(self._streams, query)
+        self.pilot.produced = self._inquiry = Inquiry(source, partial(self.pilot.fault, "source")).start()
         self._close_with(query)
         return query
 
@@ -107,6 +113,7 @@ class Run:
         late = {name: share for name, share in of_late.items() if share != keep[name]}
         only_late = late and all(share >= 1.0 for share in keep.values())
         mode = "keeping everything" if plan.keeps_everything else "thinning late rows" if only_late else "shedding"
+        lag_rows, lag_s = (None, None) if ended or (lag := self.pilot.lag) is None else lag
         return Status(
             mode="ended" if ended else "dry run" if dry_run else mode,
             keep_fraction=keep,
@@ -124,6 +131,8 @@ class Run:
             estimated_batches=tally.estimated,
             error=self._error() if ended and self.error is None else self.error,
             running_batch=self._running_batch(plan, bound_s),
+            lag_rows=lag_rows,
+            lag_s=lag_s,
         )
 
     def _shares(self, plan: DropPlan) -> dict[str, float]:
@@ -187,6 +196,8 @@ class Run:
         self.pilot.close(error=self.error)
         if self._listener is not None:
             self._listener.detach()
+        if self._inquiry is not None:
+            self._inquiry.stop()
         with contextlib.suppress(Exception):  # the session may be gone, and its view with it
             doubts.ended(self._spark, self._channel, self.pilot.doubts.otherwise_us)
         self._owner.release()

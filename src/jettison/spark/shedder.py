@@ -19,11 +19,13 @@ from jettison.core.durations import Duration, seconds
 from jettison.errors import InvalidInput, refuse
 from jettison.policies import Policy, UniformDrop
 from jettison.runtime.companion import Companion
+from jettison.runtime.inquiry import Asked
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.status import Status
 from jettison.spark import validate
 from jettison.spark.assembly import Accounting, Assembly
 from jettison.spark.channel import Channel
+from jettison.spark.read_files import ReadFiles
 from jettison.spark.run import Run
 
 log = logging.getLogger("jettison")
@@ -71,6 +73,10 @@ class Shedder:
         unless it failed in the run before.
     plan_lease
         How long a plan counts after its controller last gave a sign of life.
+    ask
+        Says how many rows the source has had, so that a rise is seen before the batch that meets it: `KafkaEnds` for
+        Kafka, or any function. Folders of files are found without it. It is called on a thread of its own, may fail, and
+        returns `None` where it does not know.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class Shedder:
         late_share: float = 0.05,
         accounting: Accounting = "auto",
         plan_lease: Duration = "30 seconds",
+        ask: Asked | None = None,
     ) -> None:
         self.latency_bound_s = seconds(latency, name="latency")
         self.policy: Policy = UniformDrop() if policy is None else policy
@@ -120,6 +127,11 @@ class Shedder:
         lease_s = seconds(plan_lease, name="plan_lease")
         channel = Channel(self._folder, lease_s=lease_s, size=self.policy.plan_bytes)
         self._assembly = Assembly(self.policy, self.checkpoint, self._folder, channel, accounting, dry_run=dry_run)
+        if ask is not None and not callable(ask):
+            hint = "pass jettison.KafkaEnds(options), or a function without arguments"
+            refuse("`ask` must be callable", type(ask).__name__, hint=hint, error=InvalidInput)
+        self._ask = ask
+        self._streams: list[DataFrame] = []
         self._run: Run | None = None
         self._companions: list[Companion] = []
 
@@ -179,7 +191,9 @@ class Shedder:
         """
         if self._run is not None:
             refuse("`guard` must be called before `start`", "a query that runs already", hint="use one Shedder a query")
-        return self._assembly.guard(rows, row_id, arrival, protect, name)
+        guarded = self._assembly.guard(rows, row_id, arrival, protect, name)
+        self._streams.append(rows)
+        return guarded
 
     def read_plan_together(self, spark: SparkSession, names: Sequence[str], *, group: str) -> None:
         """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch."""
@@ -234,7 +248,8 @@ class Shedder:
             log.info("the source should hand over at most %d rows in a micro-batch (Kafka: maxOffsetsPerTrigger)", cap)
         self._run = self._assembly.new_run(self._control(), self._companions, self._disowned)
         try:
-            return self._run.launch(writer, policy=type(self.policy).__name__, dry_run=self._dry_run)
+            source = ReadFiles(self._streams) if self._ask is None else self._ask
+            return self._run.launch(writer, source, policy=type(self.policy).__name__, dry_run=self._dry_run)
         except BaseException:
             self._run = None
             raise

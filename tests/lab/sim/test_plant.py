@@ -35,7 +35,7 @@ class Fixed:
     def step(self, stats: Stats) -> Budget:
         return self._next()
 
-    def forecast(self, now_s: float, *, running: bool = True) -> Budget:
+    def forecast(self, now_s: float, *, running: bool = True, produced: object = None) -> Budget:
         self.forecasts.append(now_s)
         return self.last
 
@@ -91,7 +91,7 @@ def test_a_plan_made_from_a_report_reaches_the_batch_after_the_next() -> None:
 
 def test_a_plan_made_on_the_clock_reaches_the_next_batch() -> None:
     class Late(Fixed):
-        def forecast(self, now_s: float, *, running: bool = True) -> Budget:
+        def forecast(self, now_s: float, *, running: bool = True, produced: object = None) -> Budget:
             return Budget(0.5, 0.5, 3.0, "") if now_s > 10.0 else Budget(1.0, 1.0, 3.0, "")
 
     trace = Plant(QUIET, lambda _: 50_000.0).run(Late(1.0), 12.0)
@@ -171,7 +171,7 @@ def test_a_rate_limit_keeps_rows_per_second() -> None:
         def step(self, stats: Stats) -> RateLimit:
             return RateLimit(10_000.0)
 
-        def forecast(self, now_s: float, *, running: bool = True) -> RateLimit:
+        def forecast(self, now_s: float, *, running: bool = True, produced: object = None) -> RateLimit:
             return RateLimit(10_000.0)
 
         def planned(self, version: int, from_s: float) -> None:

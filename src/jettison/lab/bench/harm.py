@@ -41,11 +41,14 @@ class Trial:
         Turns the run, and the ideal share kept, into figures.
     load
         Arrival rate in capacities of the plain query, measured beforehand; 0 leaves the case's rate as it is.
+    known
+        Whether the guard is told that capacity.
     """
 
     case: Case
     judge: Callable[[Case, Run, float], Figures]
     load: float = 0.5
+    known: bool = False
 
 
 def _below(case: Case, run: Run, ideal: float) -> Figures:
@@ -75,6 +78,9 @@ _TRIALS = (
     Trial(Case("kafka-10x", "kafka", "digest", duration_s=200.0), _overload, load=10.0),
     Trial(Case("files-3x", "files", "digest", duration_s=110.0), _overload, load=3.0),
     Trial(Case("files-10x", "files", "digest", duration_s=200.0), _overload, load=10.0),
+    Trial(Case("kafka-3x-known", "kafka", "digest", duration_s=110.0), _overload, load=3.0, known=True),
+    Trial(Case("files-3x-known", "files", "digest", duration_s=110.0), _overload, load=3.0, known=True),
+    Trial(Case("files-10x-known", "files", "digest", duration_s=110.0), _overload, load=10.0, known=True),
     Trial(Case("fixed-cost", "files", "slow-sink", rows_per_s=100.0, bound_s=3.0), _nothing, load=0.0),
     Trial(Case("clock-2s-behind", arrival_behind_s=2.0), _nothing),
     Trial(Case("clock-1h-behind", arrival_behind_s=3600.0), _nothing),
@@ -111,7 +117,9 @@ def harm(console: Console, only: str | None = None) -> Iterator[list[Result]]:
             try:
                 if trial.load:
                     rows_per_s = trial.load * measured(case.source, case.work, max(trial.load, _SATURATED))
-                    case, ideal = replace(case, rows_per_s=rows_per_s), min(1.0 / trial.load, 1.0)
+                    capacity_known = rows_per_s / trial.load if trial.known else None
+                    case = replace(case, rows_per_s=rows_per_s, capacity_rows_per_s=capacity_known)
+                    ideal = min(1.0 / trial.load, 1.0)
                 console.print(f"  {case.name} ...", highlight=False)
                 run = run_cold(case, address)
             except Exception as error:  # whatever its process died of, the other cases have something to say

@@ -24,6 +24,7 @@ from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.pipeline import INTERVAL_S, guarded_rides, parsed, plain_fares, raw_rides, shed_fares
 from jettison.lab.demo.schedule import Phase
 from jettison.lab.fresh_process import in_fresh_process
+from jettison.runtime.inquiry import Asked
 from jettison.spark.session import local_session
 
 Source = Literal["kafka", "files"]
@@ -60,6 +61,10 @@ class Case:
         One row in so many claims to have arrived in 1970; 0 for none.
     rows_per_batch
         About how many rows the source gives to a batch at most; 0 for no such cap.
+    capacity_rows_per_s
+        What the guard is told of the query's capacity; `None` for nothing.
+    asked
+        Whether the source is asked what has come.
     """
 
     name: str
@@ -71,6 +76,8 @@ class Case:
     arrival_behind_s: float = 0.0
     wild_one_in: int = 0
     rows_per_batch: int = 0
+    capacity_rows_per_s: float | None = None
+    asked: bool = True
 
 
 def run_cold(case: Case, address: str | None = None) -> Run:
@@ -135,7 +142,12 @@ def _run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, 
     rows = _raw(spark, case, folder / "in", address)
     runner: jt.Shedder | Path = folder / "checkpoint"
     if case.bound_s is not None:
-        runner = jt.Shedder(latency=case.bound_s, checkpoint=folder / "checkpoint")
+        runner = jt.Shedder(
+            latency=case.bound_s,
+            checkpoint=folder / "checkpoint",
+            capacity_rows_per_s=case.capacity_rows_per_s,
+            ask=_asked(case, address),
+        )
         rows = guarded_rides(runner, rows)
     writer = _writer(case, _answers(case, rows), folder / "out")
     phases = [Phase(case.duration_s, case.rows_per_s)]
@@ -153,8 +165,7 @@ def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> 
         files = max(round(case.rows_per_batch / (case.rows_per_s * INTERVAL_S)), 1) if case.rows_per_batch else None
         rows = raw_rides(spark, folder, files_per_batch=files)
     else:
-        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", str(address))
-        reader = reader.option("subscribe", case.name).option("startingOffsets", "earliest")
+        reader = spark.readStream.format("kafka").options(**_topic(case, address))
         if case.rows_per_batch:
             reader = reader.option("maxOffsetsPerTrigger", case.rows_per_batch)
         rows = reader.load().select("partition", "offset", "timestamp", F.col("value").cast("string"))
@@ -164,6 +175,17 @@ def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> 
         wild = (F.col("offset") + 1) % case.wild_one_in == 0
         rows = rows.withColumn("timestamp", F.when(wild, F.timestamp_seconds(F.lit(0))).otherwise(F.col("timestamp")))
     return rows
+
+
+def _topic(case: Case, address: str | None) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": str(address), "subscribe": case.name, "startingOffsets": "earliest"}
+
+
+def _asked(case: Case, address: str | None) -> Asked | None:
+    """What says how many rows have come: Kafka, or the folder, which is found."""
+    if not case.asked:
+        return lambda: None
+    return jt.KafkaEnds(_topic(case, address)) if case.source == "kafka" else None
 
 
 def _answers(case: Case, rows: DataFrame) -> DataFrame:

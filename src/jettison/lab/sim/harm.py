@@ -185,6 +185,11 @@ def _jumping(_: float) -> float:
 
 _draw = random.Random(11)
 
+
+def _given(capacity: float) -> dict[str, Any]:
+    return {"capacity_rows_per_s": capacity}
+
+
 CASES: Sequence[Case] = (
     Case("cold start from files, 0.7x", COLD_FILES, _steady(0.7), 5.0, NOTHING),
     Case("cold start from Kafka, 0.7x", COLD_KAFKA, _steady(0.7), 5.0, NOTHING),
@@ -237,14 +242,28 @@ CASES: Sequence[Case] = (
         (_dropped_in("dropped", 0.0, 0.0, 60.0), _dropped_in("dropped after the restart", 0.02, 60.0)),
         restart_s=60.0,
     ),
-    Case(
-        "cold start from files, 0.7x, capacity given",
-        COLD_FILES,
-        _steady(0.7),
-        5.0,
-        NOTHING,
-        known=lambda capacity: {"capacity_rows_per_s": capacity},
-    ),
+    Case("cold start from files, 0.7x, capacity given", COLD_FILES, _steady(0.7), 5.0, NOTHING, known=_given),
+)
+_BY_NAME = {case.name: case for case in CASES}
+
+
+def _asked(name: str, *, capacity_given: bool = False) -> Case:
+    """A case whose source is asked what has come."""
+    case = _BY_NAME[name]
+    known, also = (_given, " and capacity given") if capacity_given else (case.known, "")
+    return replace(
+        case, name=f"{name}, source asked{also}", plant=replace(case.plant, tells_produced=True), known=known
+    )
+
+
+CASES = (
+    *CASES,
+    *(_asked(name) for name, case in _BY_NAME.items() if case.figures is NOTHING),
+    _asked("a restart that repeats a batch, 0.5x"),
+    _asked("flash crowd of 30x for 5 s"),
+    _asked("cold start from files, 3x", capacity_given=True),
+    _asked("cold start from files, 10x", capacity_given=True),
+    _asked("cold start, a hot loop, 3x", capacity_given=True),
 )
 
 

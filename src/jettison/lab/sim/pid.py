@@ -80,7 +80,7 @@ class PIDShedder:
     def planned(self, version: int, from_s: float) -> None:
         """Does nothing: a rate limit is in force as soon as it is set."""
 
-    def forecast(self, now_s: float, *, running: bool = True) -> RateLimit:
+    def forecast(self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None) -> RateLimit:
         """The estimator changes its rate only with a batch."""
         return self._limit
 

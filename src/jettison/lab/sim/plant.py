@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -40,7 +41,9 @@ class Regulator(Protocol):
     def step(self, stats: Stats) -> Budget | RateLimit:
         """Setting after a batch."""
 
-    def forecast(self, now_s: float, *, running: bool = True) -> Budget | RateLimit:
+    def forecast(
+        self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None
+    ) -> Budget | RateLimit:
         """Setting while a batch runs, or while the engine waits for one."""
 
     def planned(self, version: int, from_s: float) -> None:
@@ -76,6 +79,8 @@ class PlantSettings:
         Most rows that a batch takes; `None` for all that wait.
     reports_waiting
         Whether statistics tell what a batch left in the source.
+    tells_produced
+        Whether the source can be asked how many rows have come.
     report_delay_s, tick_s
         From a commit to its report; between two forecasts.
     gap_s
@@ -115,6 +120,7 @@ class PlantSettings:
     trigger_interval_s: float = 0.0
     row_cap: int | None = None
     reports_waiting: bool = False
+    tells_produced: bool = False
     report_delay_s: float = 0.05
     tick_s: float = 0.25
     gap_s: float = 0.005
@@ -176,6 +182,7 @@ class Plant:
         self._random = random.Random(settings.seed)
         self._next_lump_s = settings.lump_s
         self._waiting: deque[_Lump] = deque()
+        self._produced: list[_Lump] = [(0.0, backlog)]
         self._batches = 0
         self._version = -1
         self._now_s = 0.0
@@ -189,7 +196,7 @@ class Plant:
         """Simulate until the clock passes `until_s`."""
         previous_s = self._now_s
         self._warm_from_s = math.inf
-        channel = _Channel(self.settings, regulator, self._version + 1, self._now_s)
+        channel = _Channel(self.settings, regulator, self._version + 1, self._now_s, self._produced_by)
         trace: list[Batch] = []
         while (start_s := self._next_start(self._now_s, until_s)) < until_s:
             channel.advance(start_s)
@@ -224,7 +231,15 @@ class Plant:
         while self._next_lump_s + self.settings.delivery_s <= now_s:
             if (rows := self._rate(self._next_lump_s) * lump_s) > 0:
                 self._waiting.append((self._next_lump_s, rows))
+                self._produced.append((self._next_lump_s + self.settings.delivery_s, self._produced[-1][1] + rows))
             self._next_lump_s += lump_s
+
+    def _produced_by(self, now_s: float) -> float | None:
+        """Rows that the source has offered by then, where it can be asked."""
+        if not self.settings.tells_produced:
+            return None
+        self._arrive(now_s)
+        return self._produced[bisect_right(self._produced, now_s, key=lambda lump: lump[0]) - 1][1]
 
     def _take(self) -> list[_Lump]:
         """The oldest waiting rows, as many as the cap allows; those of a batch that was not committed come back alone."""
@@ -299,8 +314,16 @@ class Plant:
 class _Channel:
     """Carries settings to batches: a new version only when the setting has changed, in force from a stated time."""
 
-    def __init__(self, known: PlantSettings, regulator: Regulator, version: int, now_s: float) -> None:
+    def __init__(
+        self,
+        known: PlantSettings,
+        regulator: Regulator,
+        version: int,
+        now_s: float,
+        produced_by: Callable[[float], float | None],
+    ) -> None:
         self._known = known
+        self._produced_by = produced_by
         self._regulator = regulator
         self._plans = [(-math.inf, version, regulator.initial())]
         regulator.planned(version, now_s)
@@ -335,7 +358,12 @@ class _Channel:
                 self._send(self._regulator.idle(now_s), now_s)
             else:
                 self._next_tick_s += self._known.tick_s
-                self._send(self._regulator.forecast(now_s, running=now_s < self._free_s), now_s)
+                self._send(self._forecast(now_s), now_s)
+
+    def _forecast(self, now_s: float) -> Budget | RateLimit:
+        rows = self._produced_by(now_s)
+        told = None if rows is None else (now_s, rows)
+        return self._regulator.forecast(now_s, running=now_s < self._free_s, produced=told)
 
     def _idle_s(self) -> float:
         silent_s, interval_s = self._free_s + IDLE_AFTER_S, self._known.trigger_interval_s

@@ -1,0 +1,83 @@
+"""Asks a source how many rows it has had, on a thread of its own: however long that takes, nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+_TICK_S = 0.25  # between two questions
+_RARER = 20.0  # times what an answer takes, from which on questions are rarer
+_SLOWEST_S = 5.0  # between two questions: a source that would be asked more rarely is not asked any more
+_HANGS_S = 30.0  # without an answer, after which none is waited for
+_TRIES = 5  # failures in a row, each with twice the pause before it
+
+
+class Told(NamedTuple):
+    """How many rows a source has had at a time, counted from any beginning."""
+
+    at_s: float
+    rows: float
+
+
+Asked = Callable[[], float | None]
+"""Says how many rows a source has had, or `None` where that is not known. It may block, and it may raise an error."""
+
+
+class Inquiry:
+    """Asks `source` four times a second, a slow or failing one more rarely, and in the end not any more.
+
+    `given_up` is then told why, once and in words. A source that answers nothing but `None` cannot be asked, which is no
+    fault. The first answer may take its time: connections are made for it.
+    """
+
+    def __init__(self, source: Asked, given_up: Callable[[str], None]) -> None:
+        self._source, self._given_up = source, given_up
+        self._told: Told | None = None
+        self._asked_s: float | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="jettison-source", daemon=True)
+
+    def start(self) -> Inquiry:
+        """Begin to ask."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._stopped.set()
+
+    def __call__(self) -> Told | None:
+        """The last answer, if there is one; never blocks."""
+        asked_s = self._asked_s
+        if asked_s is not None and time.monotonic() - asked_s > _HANGS_S:
+            self._give_up(f"it has not answered for {_HANGS_S:.0f} s")
+        return None if self._stopped.is_set() else self._told
+
+    def _ask(self) -> None:
+        failures, pause_s = 0, 0.0
+        while not self._stopped.wait(pause_s):
+            self._asked_s = asked_s = time.monotonic()
+            rows, why = None, ""
+            try:
+                rows = self._source()
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+            took_s, self._asked_s = time.monotonic() - asked_s, None
+            if rows is None:
+                failures, pause_s = failures + 1, _TICK_S * 2 ** (failures + 1)
+                if failures >= _TRIES:
+                    self._give_up(why)
+                continue
+            first, self._told = self._told is None, Told(time.time(), rows)
+            failures, pause_s = 0, _TICK_S if first else max(_TICK_S, _RARER * took_s)
+            if pause_s > _SLOWEST_S:
+                self._give_up(f"an answer takes {took_s:.1f} s")
+
+    def _give_up(self, why: str) -> None:
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        if why:
+            self._given_up(f"the source is not asked any more how many rows have come: {why}")

@@ -1,0 +1,113 @@
+"""A source is asked on a thread of its own: nobody waits for it, and one that fails is given up with a word."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from jettison.runtime import inquiry
+from jettison.runtime.inquiry import Inquiry
+
+PATIENCE_S = 10.0
+
+
+def until(holds: Callable[[], object]) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "_TICK_S", 0.001)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+def test_the_last_answer_is_told_with_its_time(soon: None, said: list[str]) -> None:
+    answers = iter(range(5, 10**9))
+    asking = Inquiry(lambda: float(next(answers)), said.append).start()
+    until(lambda: asking() is not None and asking().rows > 20)
+    told = asking()
+    assert told is not None
+    assert abs(told.at_s - time.time()) < PATIENCE_S
+    asking.stop()
+    assert said == []
+
+
+def test_a_source_that_hangs_keeps_nobody_waiting_and_is_given_up(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "_HANGS_S", 0.05)
+    ends = threading.Event()
+    asking = Inquiry(lambda: float(ends.wait()), said.append).start()
+    until(lambda: asking() is None and said)
+    ends.set()
+    assert len(said) == 1
+    assert "has not answered" in said[0]
+    assert asking() is None
+
+
+def test_failures_are_tried_again_and_then_given_up_with_one_word(soon: None, said: list[str]) -> None:
+    tries: list[int] = []
+
+    def fails() -> float:
+        tries.append(1)
+        raise ConnectionError("no broker")
+
+    asking = Inquiry(fails, said.append).start()
+    until(lambda: said)
+    assert len(tries) == 5
+    assert said == ["the source is not asked any more how many rows have come: ConnectionError: no broker"]
+    assert asking() is None
+
+
+def test_a_failure_now_and_then_is_forgiven(soon: None, said: list[str]) -> None:
+    tries: list[int] = []
+
+    def fails_at_times() -> float:
+        tries.append(1)
+        if len(tries) % 3:
+            raise TimeoutError
+        return float(len(tries))
+
+    asking = Inquiry(fails_at_times, said.append).start()
+    until(lambda: len(tries) > 30)
+    assert asking() is not None
+    assert said == []
+    asking.stop()
+
+
+def test_a_source_that_cannot_be_asked_is_left_alone_without_a_word(soon: None, said: list[str]) -> None:
+    tries: list[int] = []
+    asking = Inquiry(lambda: tries.append(1), said.append).start()  # type: ignore[func-returns-value]
+    until(lambda: len(tries) == 5)
+    time.sleep(0.1)
+    assert len(tries) == 5
+    assert asking() is None
+    assert said == []
+
+
+def test_a_slow_source_is_asked_rarely_and_one_that_is_slower_still_not_any_more(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "_SLOWEST_S", 0.5)
+    tries: list[int] = []
+
+    def slow() -> float:
+        tries.append(1)
+        time.sleep(0.001 if len(tries) < 4 else 0.05)
+        return 1.0
+
+    asking = Inquiry(slow, said.append).start()
+    until(lambda: said)
+    assert len(tries) == 4
+    assert "an answer takes" in said[0]
+    assert asking() is None
