@@ -1,4 +1,4 @@
-"""The command line: `jettison demo`, `bench`, `reproduce`, `plan`, `run`, `top`, `dashboard`, `report`, `reconcile` and `audit`."""
+"""The command line: a function for each command of `jettison`."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
+from jettison.answers.answer_status import EXACT
 from jettison.errors import InvalidInput, Unsupported, refuse
 from jettison.settle.touched_windows import Window
-from jettison.spark.aggregates import EXACT
 from jettison.spark.explained import Node, analyzed_plan, explained
 
 Query = Callable[..., DataFrame]

@@ -9,13 +9,13 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.answers.answer_status import BOUNDED
 from jettison.core import storage
 from jettison.errors import InvalidInput, refuse
 from jettison.runtime.ledger import Ledger
 from jettison.settle.answer_shape import is_answer, window_column
 from jettison.settle.history import history
 from jettison.settle.settled_record import load
-from jettison.spark.aggregates import BOUNDED
 
 _SIZES = (30, 100, 1000, 10_000)
 
