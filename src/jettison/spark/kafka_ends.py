@@ -16,8 +16,8 @@ _LOOK_AGAIN_S = 30.0  # for new partitions and topics
 _CHOICES = ("subscribe", "subscribePattern", "assign")
 _JAAS = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|(\S+?))\s*(?=[\s;]|$)')
 _QUIET = {"log_level": 0, "client.id": "jettison"}
-# What Kafka's Java client calls otherwise, or what the client here does not know.
-_RENAMED = {"ssl.endpoint.identification.algorithm", "security.protocol", "sasl.mechanism", "client.rack"}
+# What Kafka's Java client and the one here call alike.
+_ALIKE = {"ssl.endpoint.identification.algorithm", "security.protocol", "sasl.mechanism", "client.rack"}
 
 
 class KafkaEnds:
@@ -93,6 +93,6 @@ class KafkaEnds:
 def _client_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the client here that the options of the source stand for."""
     given = {name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")}
-    settings = {name: given[name] for name in ("bootstrap.servers", *sorted(_RENAMED)) if name in given}
+    settings = {name: given[name] for name in ("bootstrap.servers", *sorted(_ALIKE)) if name in given}
     found = {name: quoted or bare for name, quoted, bare in _JAAS.findall(str(given.get("sasl.jaas.config", "")))}
     return settings | {f"sasl.{name}": re.sub(r"\\(.)", r"\1", value) for name, value in found.items()}
