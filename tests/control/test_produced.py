@@ -86,11 +86,35 @@ def test_two_batches_in_a_row_that_held_other_numbers_refute_the_source_and_one_
     assert produced.since_s is produced.rows_per_s is produced.came(1.0, 2.0, rate=3.0) is None
 
 
-def test_a_source_that_stands_still_while_rows_come_is_refuted() -> None:
-    produced = told(0.0, 30.0)
+def test_a_source_that_stands_still_while_rows_come_is_not_believed() -> None:
+    never, once = told(0.0, 30.0), told(1000.0, 30.0)
     for start in range(2):
-        produced.held(2000, 2.0 * start, 2.0 * start + 2.0)
-    assert produced.refuted
+        never.held(2000, 2.0 * start, 2.0 * start + 2.0)
+    assert never.since_s is never.rows_per_s is None
+    once.held(4000, 0.0, 4.0)
+    assert once.proven
+    for start in (1, 2):
+        once.held(12_000, 4.0 * start, 4.0 * start + 4.0)
+    assert once.refuted
+
+
+def test_empty_batches_of_a_source_that_stands_still_say_nothing() -> None:
+    produced = told(0.0, 30.0)
+    produced.held(0, 0.0, 4.0)
+    assert not produced.proven
+    assert not produced.refuted
+
+
+def test_a_backlog_from_before_the_first_question_refutes_nothing() -> None:
+    """Rows that were there at the start are in no answer of the source, and are taken batch by batch."""
+    produced = told(1000.0, 30.0)
+    for start in range(3):
+        produced.held(50_000, 4.0 * start, 4.0 * start + 4.0)
+    assert produced.since_s is None
+    assert not produced.refuted
+    produced.held(4000, 12.0, 16.0)
+    assert produced.proven
+    assert produced.rows_per_s == pytest.approx(1000.0, rel=0.1)
 
 
 def test_short_batches_refute_nothing_by_rows_that_fell_to_the_one_or_the_other() -> None:

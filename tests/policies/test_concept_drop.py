@@ -172,7 +172,7 @@ def test_protected_rows_are_paid_for_by_the_others():
     [
         ({"group": ""}, "`group`"),
         ({"window": ("10 minutes", "3 minutes")}, "multiple of its slide"),
-        ({"window": ("10 minutes", "20 minutes")}, "slide <= size"),
+        ({"window": ("10 minutes", "20 minutes")}, "slide must be at most its size"),
         ({"group": []}, "`group`"),
         ({"time": ""}, "`time`"),
         ({"rows": 0}, "`rows`"),

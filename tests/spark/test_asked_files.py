@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
 from jettison.spark.read_files import ReadFiles, folders_read
@@ -57,16 +57,23 @@ def test_a_running_query_says_how_far_it_is_behind_its_folder(spark: SparkSessio
     land(folder, range(1000))
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint")
     rows = shedder.guard(spark.readStream.schema(SCHEMA).json(str(folder)), row_id="id")
-    slow = [0.0]
-    writer = rows.writeStream.foreachBatch(lambda batch, _: (batch.collect(), time.sleep(slow[0])))
+    slow, taken = [0.0], []
+
+    def sink(batch: DataFrame, number: int) -> None:
+        taken.append(batch.count())
+        time.sleep(slow[0])
+
+    writer = rows.writeStream.foreachBatch(sink)
     with shedder:
         shedder.start(writer)
         until(lambda: shedder.status().batches == 1 and shedder.status().lag_rows == 0, "the first batch")
         slow[0] = 3.0
-        land(folder, range(1000, 3000))
+        land(folder, range(1000, 1010))
+        until(lambda: len(taken) == 2, "the second batch")
+        land(folder, range(1010, 3000))  # while it runs
         until(lambda: (shedder.status().lag_rows or 0) >= 1500, "rows wait")
         assert "behind the source" in str(shedder.status())
-        until(lambda: shedder.status().batches == 2 and shedder.status().lag_rows == 0, "all were taken")
+        until(lambda: shedder.status().batches == 3 and shedder.status().lag_rows == 0, "all were taken")
     assert shedder.status().faults == {}
     assert shedder.status().lag_rows is None
 

@@ -25,7 +25,8 @@ class Produced:
 
     Batches tell how many rows they held of what came (`held`), so that what the source counts becomes rows: offsets may
     have no row, and what is told of files is estimated. Two comparisons in a row that differ by more than 30 %
-    refute the source for good.
+    refute the source for good. Before one has fitted, batches that held more than came are those of a backlog from before
+    the first question: the source is not believed, and may be later.
 
     Examples
     --------
@@ -41,11 +42,16 @@ class Produced:
         self._grew: deque[float] = deque()
         self._scale: float | None = None
         self._odd = 0
+        self._unborne = False
         self._held: tuple[float, float, float] | None = None
 
     @property
     def since_s(self) -> float | None:
         """Since when it is told, a minute at most; `None` where it is not, or not believed."""
+        return None if self._unborne else self._told_since_s
+
+    @property
+    def _told_since_s(self) -> float | None:
         return self._told[0][0] if self._told and not self.refuted else None
 
     @property
@@ -81,24 +87,23 @@ class Produced:
         """Compare with the rows that batches took between the triggers of two; short batches are taken together."""
         if self._held is not None and self._held[2] == from_s:
             from_s, rows = self._held[0], rows + self._held[1]
-        self._held = None
-        if (
-            self.since_s is None
-            or to_s <= max(self.since_s, from_s)
-            or to_s - self.since_s < _COVERED * (to_s - from_s)
-        ):
+        self._held, since_s = None, self._told_since_s
+        if since_s is None or to_s <= max(since_s, from_s) or to_s - since_s < _COVERED * (to_s - from_s):
             return
         came = self._at(to_s) - self._at(from_s)
-        untold = came * max(self.since_s - from_s, 0.0) / (to_s - max(self.since_s, from_s))
+        untold = came * max(since_s - from_s, 0.0) / (to_s - max(since_s, from_s))
         least, most = self._step(to_s, from_s + _TAKES_S), self._step(to_s + _TAKES_S, from_s, after=True) + untold
         if most > _CERTAIN * least and to_s - from_s < _LONG_S:
             self._held = from_s, rows, to_s
             return
         # The first time says what a row of the source is. Who is far off then has nothing that speaks for it.
         low, high = (_LEAST, _MOST) if self._scale is None else ((1 - _OFF) * self._scale, (1 + _OFF) * self._scale)
+        self._unborne = self._scale is None and rows > high * most
+        if self._unborne:
+            return  # of rows that were there before the first question the source says nothing
         fits = low * least <= rows <= high * most
         self._odd = 0 if fits else _ODD if self._scale is None else self._odd + 1
-        if self._odd == 0 and most <= _CERTAIN * least:
+        if self._odd == 0 and 0 < most <= _CERTAIN * least:
             shown = min(max(rows / (came + untold), _LEAST), _MOST)
             self._scale = shown if self._scale is None else self._scale + _GAIN * (shown - self._scale)
 

@@ -89,7 +89,9 @@ def native(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
 
 
 def empty_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
-    """What a guard adds to a batch of 100 rows and no work; and of it, what reading the plan and deciding adds."""
+    """What a guard adds to a batch of 100 rows and no work; of it, what reading the plan and deciding adds; and what any
+    one-line file would add that is read beside the rows, which is the least that a plan can cost.
+    """
     how = {"batches": 60, "rows_per_batch": 100, "left_out": 20}
     source = _rides(spark, folder / "in", batches=60, rows_per_file=100, files_per_batch=1)
 
@@ -97,8 +99,15 @@ def empty_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
         rows = under_fixed_plan(source(), folder / "plan", UniformDrop(), 1.0, _KAFKA_ID)
         return streams.plain(lambda: rows.select("value"))(folder / "checkpoint")
 
+    def any_file() -> DataFrame:
+        line = spark.read.text(str(beside)).withColumnRenamed("value", "line")
+        return source().join(F.broadcast(line), how="left").where("line > '' or offset < 0").select("value")
+
+    beside = folder / "line"
+    beside.write_text("a line\n")
     variants = {
         "plain": streams.plain(lambda: source().select("value")),
+        "any file": streams.plain(any_file),
         "plan alone": plan_alone,
         "guard": streams.guarded(source, lambda guarded: guarded.select("value"), row_id=_KAFKA_ID),
     }
@@ -106,6 +115,7 @@ def empty_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     return [
         costs.added("empty batch: a guard adds", "guard", _batch_ms, "ms", at_most=35.0),
         costs.added("empty batch: of it, its plan", "plan alone", _batch_ms, "ms", at_most=22.0),
+        costs.added("empty batch: any file beside the rows adds", "any file", _batch_ms, "ms"),
     ]
 
 

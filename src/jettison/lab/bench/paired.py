@@ -53,7 +53,9 @@ class Pairs(Generic[_Run]):
             interval=(ratio.lower, ratio.upper),
         )
 
-    def added(self, name: str, side: str, measure: Callable[[_Run], float], unit: str, *, at_most: float) -> Result:
+    def added(
+        self, name: str, side: str, measure: Callable[[_Run], float], unit: str, *, at_most: float | None = None
+    ) -> Result:
         """What one side has more than the baseline, with its interval over the pairs."""
         values, beside = self._measured(side, measure)
         more = [a - b for a, b in zip(values, beside, strict=True)]
