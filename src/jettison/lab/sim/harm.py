@@ -247,23 +247,21 @@ CASES: Sequence[Case] = (
 _BY_NAME = {case.name: case for case in CASES}
 
 
-def _asked(name: str, *, capacity_given: bool = False) -> Case:
-    """A case whose source is asked what has come."""
+def _asked(name: str) -> Case:
+    """A case whose source is asked what has come, and whose capacity is given: without it, nobody listens."""
     case = _BY_NAME[name]
-    known, also = (_given, " and capacity given") if capacity_given else (case.known, "")
-    return replace(
-        case, name=f"{name}, source asked{also}", plant=replace(case.plant, tells_produced=True), known=known
-    )
+    plant = replace(case.plant, tells_produced=True)
+    return replace(case, name=f"{name}, source asked and capacity given", plant=plant, known=_given)
 
 
 CASES = (
     *CASES,
-    *(_asked(name) for name, case in _BY_NAME.items() if case.figures is NOTHING),
+    *(_asked(name) for name, case in _BY_NAME.items() if case.figures is NOTHING and case.known is not _given),
     _asked("a restart that repeats a batch, 0.5x"),
     _asked("flash crowd of 30x for 5 s"),
-    _asked("cold start from files, 3x", capacity_given=True),
-    _asked("cold start from files, 10x", capacity_given=True),
-    _asked("cold start, a hot loop, 3x", capacity_given=True),
+    _asked("cold start from files, 3x"),
+    _asked("cold start from files, 10x"),
+    _asked("cold start, a hot loop, 3x"),
 )
 
 
