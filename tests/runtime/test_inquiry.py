@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -92,6 +93,21 @@ def test_a_source_that_cannot_be_asked_is_left_alone_without_a_word(soon: None, 
     time.sleep(0.1)
     assert len(tries) == 5
     assert asking() is None
+    assert said == []
+
+
+def test_where_no_plan_depends_on_it_a_source_is_asked_more_rarely(soon: None, said: list[str]) -> None:
+    asked: dict[bool, list[float]] = {True: [], False: []}
+
+    def source(for_plans: bool) -> float:
+        asked[for_plans].append(1.0)
+        return sum(asked[for_plans])
+
+    asking = [Inquiry(partial(source, each), said.append, for_plans=each).start() for each in asked]
+    until(lambda: len(asked[True]) > 30)
+    assert len(asked[False]) < len(asked[True]) / 4
+    for one in asking:
+        one.stop()
     assert said == []
 
 

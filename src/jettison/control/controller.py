@@ -334,14 +334,13 @@ class Controller:
             ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
         rising, cheap = self._arrivals.rising, self._model.costs_in_doubt(ahead.rows) if self._model.ready else costs
         cheap_s = ahead.duration_s(cheap, budget.share, budget.late_share)
-        if self._told is not None:
-            pass  # how many rows have come needs no guess
-        elif elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
+        guessed = self._told is None  # otherwise it is known how many rows have come
+        if guessed and elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             rate *= costs.more_rows(expected_s, elapsed_s if rising else math.sqrt(elapsed_s * expected_s))
             if elapsed_s > _LAST_CALL * self.settings.latency_bound_s:
                 known = rate
-        elif rising and ends_s < cheap_s:
+        elif guessed and rising and ends_s < cheap_s:
             # Should it end sooner than even costs in doubt explain, fewer rows have come.
             known *= cheap.more_rows(cheap_s, ends_s)
         following, in_doubt, expected = (

@@ -55,11 +55,6 @@ class Produced:
         return self._told[0][0] if self._told and not self.refuted else None
 
     @property
-    def proven(self) -> bool:
-        """Whether batches have held what the source said."""
-        return self._scale is not None and self.since_s is not None
-
-    @property
     def refuted(self) -> bool:
         """Whether batches held other numbers of rows than the source said."""
         return self._odd >= _ODD

@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-_TICK_S = 0.25  # between two questions
+_TICK_S, _LAG_S = (
+    0.25,
+    1.0,
+)  # between two questions: where plans are made by the answers, and where they only tell the lag
 _RARER = 20.0  # times what an answer takes, from which on questions are rarer
 _SLOWEST_S = 5.0  # between two questions: a source that would be asked more rarely is not asked any more
 _HANGS_S = 30.0  # without an answer, after which none is waited for
@@ -26,14 +29,15 @@ Asked = Callable[[], float | None]
 
 
 class Inquiry:
-    """Asks `source` four times a second, a slow or failing one more rarely, and in the end not any more.
+    """Asks `source` four times a second, or once where no plan depends on it; a slow or failing one more rarely, and in
+    the end not any more.
 
     `given_up` is then told why, once and in words. A source that answers nothing but `None` cannot be asked, which is no
     fault. The first answer may take its time: connections are made for it.
     """
 
-    def __init__(self, source: Asked, given_up: Callable[[str], None]) -> None:
-        self._source, self._given_up = source, given_up
+    def __init__(self, source: Asked, given_up: Callable[[str], None], *, for_plans: bool = True) -> None:
+        self._source, self._given_up, self._for_plans = source, given_up, for_plans
         self._told: Told | None = None
         self._asked_s: float | None = None
         self._stopped = threading.Event()
@@ -71,7 +75,8 @@ class Inquiry:
                     self._give_up(why)
                 continue
             first, self._told = self._told is None, Told(time.time(), rows)
-            failures, pause_s = 0, _TICK_S if first else max(_TICK_S, _RARER * took_s)
+            usual_s = _TICK_S if self._for_plans else _LAG_S
+            failures, pause_s = 0, usual_s if first else max(usual_s, _RARER * took_s)
             if pause_s > _SLOWEST_S:
                 self._give_up(f"an answer takes {took_s:.1f} s")
 

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from jettison.core.storage import Folder
-from jettison.spark.explained import explained
+from jettison.spark.explained import analyzed_plan, explained
 from jettison.spark.folder_rows import FolderRows
 
-_ANALYZED = re.compile(r"== Analyzed Logical Plan ==(.*?)(?:\n== |\Z)", re.DOTALL)
-_STREAM = re.compile(r"^[ :+-]*~?Streaming\w* (.*)$", re.MULTILINE)
-_FOLDER = re.compile(r"FileSource\[([^\[\]{}*?]+)\], \[")
+_STREAM = re.compile(r"~?Streaming\w* ")
+_FOLDER = re.compile(_STREAM.pattern + r"FileSource\[([^\[\]{}*?]+)\], \[")
 
 
 class ReadFiles:
@@ -38,8 +37,8 @@ def folders_read(streams: Sequence[DataFrame]) -> list[str]:
     """The folders that these streams read, each once; empty where not all of them read folders by name."""
     found: set[str] = set()
     for stream in streams:
-        plan = _ANALYZED.search(explained(stream.explain))
-        sources = [] if plan is None else [_FOLDER.match(source) for source in _STREAM.findall(plan[1])]
+        operators = [node.text for node in analyzed_plan(explained(stream.explain))]
+        sources = [_FOLDER.match(text) for text in operators if _STREAM.match(text)]
         if not sources or None in sources:
             return []
         found |= {source[1] for source in sources if source is not None}

@@ -91,7 +91,9 @@ class Run:
             self.pilot, self._report, str(query.runId), self.close, self._plan_reader.plan_metrics, self._idle_after_s()
         )
         self._listener.attach(self._streams, query)
-        self.pilot.produced = self._inquiry = Inquiry(source, partial(self.pilot.fault, "source")).start()
+        for_plans = self.pilot.controller.settings.capacity_rows_per_s is not None
+        self._inquiry = Inquiry(source, partial(self.pilot.fault, "source"), for_plans=for_plans).start()
+        self.pilot.produced = self._inquiry
         self._close_with(query)
         return query
 
