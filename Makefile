@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 VENV  := .venv
 BIN   := $(VENV)/bin
+DOCS_VENV := .docs-venv
 ARGS  ?=
 
 # The first interpreter that runs and is new enough; version managers leave names on PATH that do not run.
@@ -12,7 +13,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test coverage test-live test-kafka check bench lock clean python java
+.PHONY: setup demo test coverage test-live test-kafka test-cluster test-versions check bench docs lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -21,14 +22,14 @@ setup: $(VENV)/.dev-installed
 demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
 
-# Files in their own order: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Files in the order of tests/conftest.py: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
+PYTEST = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: java $(VENV)/.dev-installed
-	$(PYTEST) $(or $(ARGS),-m "not live")
+	$(BIN)/$(PYTEST) $(or $(ARGS),-m "not live")
 
 # The same tests, and the share of the package's lines that they run; what runs in processes of its own is left out.
 coverage: java $(VENV)/.dev-installed
-	$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),-m "not live")
+	$(BIN)/$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),-m "not live")
 
 # Alone and one after the other, because latency is looked at; on a shared machine what fails once is tried again.
 test-live: java $(VENV)/.dev-installed
@@ -38,6 +39,17 @@ test-live: java $(VENV)/.dev-installed
 test-kafka: java $(VENV)/.dev-installed
 	JETTISON_TEST_KAFKA=1 $(BIN)/python -m pytest tests/kafka $(ARGS)
 
+# On a master and workers of their own: skipped by plain `make test`, because it takes six JVMs and two minutes.
+test-cluster: java $(VENV)/.dev-installed
+	JETTISON_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
+
+# On older Sparks, the tests in which a difference would show; plain `make test` runs the newest. One: SPARKS=4.0.5
+OLDER  := 4.0.5 4.1.4 4.2.1
+SPARKS ?= $(OLDER)
+VERSION_TESTS = $(patsubst %,tests/spark/test_%.py,versions guard decisions channel accounting shedder replay exactness judged aggregates golden)
+test-versions: java $(SPARKS:%=$(VENV)-%/.installed)
+	for spark in $(SPARKS); do $(VENV)-$$spark/bin/$(PYTEST) $(or $(ARGS),$(VERSION_TESTS) -m "not live") || exit 1; done
+
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,7 +57,11 @@ check: $(VENV)/.dev-installed
 	$(BIN)/lint-imports
 
 bench: java $(VENV)/.installed
-	$(BIN)/jettison bench $(ARGS)
+	$(BIN)/jettison bench $(or $(ARGS),--all)
+
+# The site, into site/, with links checked. Its reference is read from the source: neither Spark nor Java is needed.
+docs: $(DOCS_VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict $(ARGS)
 
 # Names, versions and hashes only: where packages come from is each machine's own setting, never in the repository.
 COMPILE = .lock-venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
@@ -55,11 +71,13 @@ lock: python
 	$(COMPILE) $(ARGS) --group build -o requirements-build.lock
 	$(COMPILE) $(ARGS) pyproject.toml --extra all --group run -c requirements-build.lock -o requirements.lock
 	$(COMPILE) $(ARGS) --group dev -c requirements-build.lock -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) $(ARGS) --group docs -c requirements-build.lock -c requirements.lock -c requirements-dev.lock -o requirements-docs.lock
+	for spark in $(OLDER); do echo "pyspark==$$spark" | $(COMPILE) --no-deps -; done > requirements-versions.lock
 	@! grep -nE '://|--index|--find-links' requirements*.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDER:%=$(VENV)-%) $(DOCS_VENV) .lock-venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 python:
@@ -69,8 +87,8 @@ python:
 java: python
 	@"$(PYTHON)" -P src/jettison/java.py
 
-$(VENV)/.created: | python
-	@"$(PYTHON)" -m venv --clear $(VENV) || { echo 'Python cannot make a virtual environment: install its venv package (on Debian and Ubuntu: python3-venv).' >&2; exit 1; }
+$(VENV)/.created $(DOCS_VENV)/.created: | python
+	@"$(PYTHON)" -m venv --clear $(@D) || { echo 'Python cannot make a virtual environment: install its venv package (on Debian and Ubuntu: python3-venv).' >&2; exit 1; }
 	@touch $@
 
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
@@ -83,4 +101,17 @@ $(VENV)/.installed: $(VENV)/.created requirements-build.lock requirements.lock p
 
 $(VENV)/.dev-installed: $(VENV)/.installed requirements-dev.lock
 	$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# An older Spark in an environment of its own, which takes all else from the usual one.
+$(VENV)-%/.installed: requirements-versions.lock | $(VENV)/.dev-installed
+	"$(PYTHON)" -m venv --clear $(@D)
+	usual=$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])') && cd $(@D)/lib/python3*/site-packages && \
+	  echo "import site; site.addsitedir('$$usual')" > usual.pth
+	grep -A 1 '^pyspark==$*' requirements-versions.lock > $(@D)/spark.lock
+	$(INSTALL:$(BIN)%=$(@D)/bin%) --require-hashes --no-deps -r $(@D)/spark.lock
+	@touch $@
+
+$(DOCS_VENV)/.installed: $(DOCS_VENV)/.created requirements-docs.lock
+	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	@touch $@

@@ -27,7 +27,7 @@ def kill_when(driver: subprocess.Popen[bytes], ready: Callable[[], bool], *, wit
         while not ready():
             assert driver.poll() is None, "the driver ended by itself"
             assert time.monotonic() < deadline, "what the test waits for has not happened"
-            time.sleep(0.02)
+            time.sleep(0.1)  # to look costs the driver time, too
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)

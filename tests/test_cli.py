@@ -98,6 +98,11 @@ def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str])
     assert "did you mean 'aurora'?" in refused("reproduce", "auroa")
 
 
+@pytest.mark.parametrize("seeds", ["0", "few", "5:5", "-3", "-3:4", "1:2:3", ""])
+def test_seeds_that_are_none(refused: Callable[..., str], seeds: str) -> None:
+    assert "--seeds must be a number, or two with a colon" in refused("bench", "faults", f"--seeds={seeds}")
+
+
 def test_a_benchmark_without_repetitions(refused: Callable[..., str]) -> None:
     assert "--repetitions must be at least 1, got 0" in refused("bench", "controller", "--repetitions", "0")
 
@@ -244,8 +249,21 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how) or [])
     for option in ("--repetitions", "--pairs"):
         assert CliRunner().invoke(cli.app, ["bench", "sharing", option, "3"]).exit_code == 0
-        assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None}
+        assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None, "seeds": range(100)}
         told.clear()
+
+
+def test_all_benchmarks_run_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jettison.lab.bench import command
+
+    names: list[str | None] = []
+    monkeypatch.setattr(command, "run_bench", lambda console, **how: names.append(how["name"]) or [])
+    assert CliRunner().invoke(cli.app, ["bench", "--all"]).exit_code == 0
+    assert names == [None]
+    for arguments, got in (([], "neither"), (["harm", "--all"], "both")):
+        refused = CliRunner().invoke(cli.app, ["bench", *arguments])
+        assert f"the name of a benchmark, or --all, got {got}" in str(refused.exception)
+    assert names == [None]
 
 
 @pytest.mark.parametrize(("required", "status"), [(False, 0), (True, 1)])
@@ -344,7 +362,11 @@ def without(absent: list[str], *arguments: str, cwd: Path) -> subprocess.Complet
             ["matplotlib"],
             f'matplotlib{NOT_THERE} for `jettison demo`. Hint: pip install "CLONE[demo]"',
         ),
-        (["demo"], ["pyspark", "matplotlib"], 'for `jettison demo`. Hint: pip install "CLONE[spark,demo]"'),
+        (
+            ["demo"],
+            ["pyspark", "matplotlib"],
+            'without them for `jettison demo`. Hint: pip install "CLONE[spark,demo]"',
+        ),
         (["plan", "p.json", "--picture", "x.svg"], ["matplotlib"], f"matplotlib{NOT_THERE} for `jettison plan"),
         (["run", "p.json"], ["pyspark"], f"pyspark{NOT_THERE} for `jettison run`"),
         (["bench", "replay"], ["pyspark"], f"pyspark{NOT_THERE} for `jettison bench replay`"),

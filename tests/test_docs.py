@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
+import jettison
+from doc_blocks import blocks
 from jettison.cli import app
 from jettison.lab.experiments import BENCHMARKS, PAPERS
 
@@ -17,7 +20,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND = re.compile(
-    r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|top|dashboard|report|reconcile|audit)\b((?: +[\w./:<>\[\]-]+)*)"
+    r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|set|advise|top|dashboard|report|reconcile|audit)\b"
+    r"((?: +[\w./:<>\[\]-]+)*)"
 )
 _TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 _MAKE = re.compile(r"`make ([a-z]+)|^make ([a-z]+)", re.MULTILINE)
@@ -67,3 +71,30 @@ def test_every_target_of_make_is_there(document: Path) -> None:
     targets = set(_TARGET.findall((ROOT / "Makefile").read_text()))
     named = {first or second for first, second in _MAKE.findall(document.read_text())}
     assert named <= targets
+
+
+@by_name
+def test_a_page_is_short_enough_to_be_read(document: Path) -> None:
+    """Guides and explanations under 800 words, papers under 1,500; two explanations are mostly tables of figures."""
+    if document.parent == ROOT or document.name in ("controller.md", "benchmarks.md"):
+        return
+    words = re.sub(r"\||-{3,}", " ", document.read_text()).split()
+    assert len(words) < (1500 if document.parent.name == "papers" else 800)
+
+
+def test_the_site_has_every_page_and_the_reference_every_name() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2].partition("\ntheme:")[0]
+    listed = set(re.findall(r"^ +- (?:.*: )?([\w./-]+\.md)", nav, re.MULTILINE))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert listed - pages == {"index.md", "architecture.md", "contributing.md", "changelog.md", "security.md"}
+    assert pages <= listed
+    reference = (ROOT / "docs" / "reference" / "jettison.md").read_text()
+    assert re.findall(r"^ +- (\w+)$", reference, re.MULTILINE) == jettison.__all__
+
+
+def test_prometheus_is_told_where_the_page_is_by_default() -> None:
+    """The only block of YAML; tests/page fetches the figures that it makes Prometheus fetch."""
+    (block,) = blocks("docs/page.md", "yaml")
+    (job,) = yaml.safe_load(block)["scrape_configs"]
+    port = next(one for one in typer.main.get_command(app).commands["dashboard"].params if one.name == "port").default  # type: ignore[attr-defined]
+    assert job["static_configs"] == [{"targets": [f"127.0.0.1:{port}"]}]

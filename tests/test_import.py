@@ -30,10 +30,27 @@ def test_importing_jettison_does_not_import_pyspark():
     assert done.stdout.strip() == ""
 
 
-def test_the_command_line_imports_the_laboratory_only_for_the_command_that_is_run():
-    script = (
-        "import sys, jettison.cli, jettison.top; print([name for name in sys.modules if name[:12] == 'jettison.lab'])"
+def test_what_needs_spark_says_so_where_it_is_not_installed() -> None:
+    script = """
+import sys, importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "pyspark" else found(name, package)
+sys.modules["pyspark"] = None
+import jettison
+try:
+    jettison.avg
+except jettison.JettisonError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert "pyspark must be installed, got an environment without it for `jettison.avg`. Hint: pip" in done.stdout, (
+        done.stderr
     )
+
+
+def test_the_command_line_imports_the_laboratory_only_for_the_command_that_is_run():
+    modules = "print([name for name in sys.modules if name[:12] == 'jettison.lab'])"
+    script = f"import sys, jettison.cli, jettison.page.command; {modules}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
 

@@ -63,6 +63,8 @@ class Told:
         run = self.shedder._run
         assert run is not None
         if run.pilot.tally.batches:  # before that, the first plan is in force
+            if run.pilot.plan.points["rows"].keep_fraction != self._policy.keep_fraction:
+                run.pilot.idle(time.time())  # which the query itself reports after a second without rows
             until(lambda: run.pilot.plan.points["rows"].keep_fraction == self._policy.keep_fraction)
             await_plan(run.pilot)
         number = len(list((self._folder / "in").iterdir()))

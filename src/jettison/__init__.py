@@ -71,7 +71,13 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    try:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    except ModuleNotFoundError:
+        from jettison import extras
+
+        extras.require("pyspark", where=f"`jettison.{name}`")
+        raise
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ class _HelpWithTable(TyperCommand):
         from jettison.lab.experiments import listing_of_benchmarks, listing_of_papers
 
         title, listing = {
-            "bench": (" (all of them: 1 to 2 hours), and what it measures", listing_of_benchmarks),
+            "bench": (", and what it measures", listing_of_benchmarks),
             "reproduce": (" (?: not measured)", listing_of_papers),
         }[str(self.name)]
         self.help = f"{self.help}\n\nHow long each takes, roughly, on two cores{title}:\n\n\b\n{listing()}\n"
@@ -82,17 +82,25 @@ def demo(
 
 @app.command(cls=_HelpWithTable)
 def bench(
-    name: Annotated[str | None, typer.Argument(help="One benchmark; all of them if not given.")] = None,
+    name: Annotated[str | None, typer.Argument(help="One benchmark.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them: 1 to 2 hours.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
     repetitions: Annotated[int, typer.Option("--repetitions", "--pairs", help="Runs of each side, alternating.")] = 5,
     only: Annotated[str | None, typer.Option(metavar="CASE", help="One case of a benchmark that has several.")] = None,
+    seeds: Annotated[
+        str, typer.Option(metavar="N", help="For faults: how many runs, or from which seed to which, as in 40:60.")
+    ] = "100",
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
     _require_writable("--json", json)
+    if every == (name is not None):
+        got = "both" if every else "neither"
+        refuse("the name of a benchmark, or --all", got, hint="`jettison bench --help` lists them, with their times")
     from jettison.lab.bench.command import run_bench
     from jettison.lab.bench.result import failed
 
-    results = run_bench(Console(), name=name, repetitions=repetitions, json_path=json, only=only)
+    chosen = _seeds(seeds)
+    results = run_bench(Console(), name=name, repetitions=repetitions, json_path=json, only=only, seeds=chosen)
     if failed(results):
         raise typer.Exit(1)
 
@@ -174,17 +182,21 @@ def run(
 @app.command()
 def reconcile(
     checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query that has shed rows.")],
+    to: Annotated[str, typer.Option(metavar="PATH", help="Folder for the exact answers, as Parquet.")],
     query: Annotated[
-        str, typer.Option(metavar="MODULE:FUNCTION", help="Makes answers of rows, as it does of guarded ones.")
-    ],
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="Makes answers of rows, as it does of guarded ones.")
+    ] = None,
     source: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="MODULE:FUNCTION",
             help="Gives a reader the source's format, schema and options; once for each of the query's sources.",
         ),
-    ],
-    to: Annotated[str, typer.Option(metavar="PATH", help="Folder for the exact answers, as Parquet.")],
+    ] = None,
+    pipeline: Annotated[
+        Path | None, typer.Option(help="The file that `jettison run` runs, instead of --query and --source.")
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="Which of the pipeline's outputs, if it has several.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what there is to settle, and settle nothing.")
     ] = False,
@@ -199,18 +211,24 @@ def reconcile(
     within = None if hours is None else _hours(hours)
     extras.require("pyspark", where="`jettison reconcile`")
     java.require_java()
-    from jettison.settle.settle_command import run_reconcile
+    from jettison.settle.settle_command import named_query, run_reconcile
     from jettison.spark.session import local_session
 
-    settings = {"dry_run": dry_run, "rows_per_s": rows_per_s, "hours": within, "beside_shedding": beside_shedding}
+    made, sources = named_query(query, source or [], pipeline, output)
+
+    polite = {"rows_per_s": rows_per_s, "hours": within, "beside_shedding": beside_shedding}
     session = local_session("jettison-reconcile", master=master)
-    run_reconcile(Console(), session, checkpoint, query, to, source, **settings)
+    run_reconcile(Console(), session, checkpoint, made, to, sources, dry_run=dry_run, **polite)
 
 
 @app.command()
 def audit(
     checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query whose windows are settled.")],
     answers: Annotated[str, typer.Option(metavar="PATH", help="Where the live query writes its answers, as Parquet.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that tells answers of a window apart; by default all without bounds."),
+    ] = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
 ) -> None:
     """Hold every bound that a query gave against the settled truth."""
@@ -219,7 +237,7 @@ def audit(
     from jettison.settle.settle_command import run_audit
     from jettison.spark.session import local_session
 
-    run_audit(Console(), local_session("jettison-audit", master=master), checkpoint, answers)
+    run_audit(Console(), local_session("jettison-audit", master=master), checkpoint, answers, key or ())
 
 
 @app.command()
@@ -231,11 +249,60 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print it once, as where there is no terminal.")] = False,
 ) -> None:
     """How a query and the functions in it are doing, kept up to date until q is typed: rows, latency, causes, keys."""
-    from jettison.top import run_top
+    from jettison.page.command import run_top
 
     console = Console()
     live = not once and (follow is not None or (console.is_terminal and sys.stdin.isatty()))
     run_top(console, checkpoint, every_s=_seconds("--follow", follow or "2") if live else None)
+
+
+@app.command()
+def advise(checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query that has run.")]) -> None:
+    """What a query's last hour, dry or not, says: which bounds can be held, what they cost, what to set at the source."""
+    from jettison.core import storage
+    from jettison.runtime.advice import advice
+    from jettison.runtime.set_command import require_known
+
+    home = storage.home(checkpoint)
+    require_known(home)
+    for sentence in advice(home):
+        Console().print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command("set")
+def set_(
+    checkpoint: Annotated[str, typer.Argument(help="Checkpoint location of a query.")],
+    latency: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Hold this bound: seconds, or '5 seconds'.")
+    ] = None,
+    keep_everything: Annotated[
+        bool, typer.Option("--keep-everything", help="Drop nothing, whatever the load.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Drop nothing, but go on deciding what would be.")] = False,
+    protect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SQL", help="Drop no row that weighs as much as this predicate of PriorityDrop, or more."),
+    ] = None,
+    clear: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WHAT", help="End one of these: latency, keep-everything, dry-run, protect; or all."),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the ledger and whoever looks at it.")] = "",
+) -> None:
+    """Change a running query, or the next run of one, until it is cleared; without options, show what is set."""
+    from jettison.runtime.set_command import run_set
+
+    bound_s = None if latency is None else _seconds("--latency", latency)
+    run_set(
+        Console(),
+        checkpoint,
+        bound_s=bound_s,
+        keep_everything=keep_everything,
+        dry_run=dry_run,
+        protect=protect or (),
+        clear=clear or (),
+        reason=reason,
+    )
 
 
 @app.command()
@@ -293,6 +360,22 @@ def _three_lengths(text: str) -> list[float]:
     if len(lengths) != 3 or not all(math.isfinite(length) and length > 0 for length in lengths):
         refuse("--seconds must be three positive numbers", repr(text), hint=f"write {_PHASES}")
     return lengths
+
+
+def _seeds(text: str) -> range:
+    """So many seeds from 0 on, or those between two numbers.
+
+    >>> _seeds("3"), _seeds("40:60")
+    (range(0, 3), range(40, 60))
+    """
+    first, _, stop = text.rpartition(":")
+    try:
+        found = range(int(first or 0), int(stop))
+    except ValueError:
+        found = range(0)
+    if not found or found.start < 0:
+        refuse("--seeds must be a number, or two with a colon between them", repr(text), hint="try 100, or 40:60")
+    return found
 
 
 def _require_writable(option: str, path: Path | None) -> None:

@@ -10,6 +10,8 @@ import difflib
 from collections.abc import Iterable
 from typing import NoReturn
 
+from jettison.core.redact import redacted
+
 
 class JettisonError(Exception):
     """Base of all errors raised on purpose."""
@@ -44,14 +46,15 @@ class CheckpointInUse(JettisonError, RuntimeError):
 
 
 def explain(expected: str, got: str, *, hint: str, where: str = "") -> str:
-    """Compose a message in the house form; the hint says the way out and does not repeat the rule.
+    """Compose a message in the house form, without secrets; the hint says the way out and does not repeat the rule.
 
     >>> explain("`keep_fraction` must lie in [0, 1]", "1.4", where="drop point 'rides'",
     ...         hint="pass the share kept, not the share dropped")
     "`keep_fraction` must lie in [0, 1], got 1.4 for drop point 'rides'. Hint: pass the share kept, not the share dropped."
     """
     place = f" for {where}" if where else ""
-    return f"{expected}, got {got}{place}. Hint: {hint.removesuffix('?')}{'?' if hint.endswith('?') else '.'}"
+    text = f"{expected}, got {got}{place}. Hint: {hint.removesuffix('?')}{'?' if hint.endswith('?') else '.'}"
+    return redacted(text)
 
 
 def refuse(

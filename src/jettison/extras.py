@@ -28,5 +28,5 @@ def require(*packages: str, where: str) -> None:
     if missing:
         extras = ",".join(_EXTRA[package] for package in missing)
         hint = f'pip install "/path/to/clone[{extras}]"'
-        expected = f"{' and '.join(missing)} must be installed"
-        refuse(expected, "an environment without it", where=where, hint=hint, error=Unsupported)
+        expected, them = f"{' and '.join(missing)} must be installed", "it" if len(missing) == 1 else "them"
+        refuse(expected, f"an environment without {them}", where=where, hint=hint, error=Unsupported)

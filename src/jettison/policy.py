@@ -9,10 +9,11 @@ from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
 from jettison.core.spec import Spec
 from jettison.core.stats import Budget, EventTimes, PointStats, Stats, beside_protected, with_protected
-from jettison.policies import GroupDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
+from jettison.policies import GroupDrop, LevelDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.checks import ALL_CHECKS
 from jettison.policies.network.network_drop import NetworkDrop
+from jettison.policies.priority.priority_drop import PriorityDrop
 
 __all__ = [
     "ALL_CHECKS",
@@ -23,9 +24,11 @@ __all__ = [
     "EventTimes",
     "GroupDrop",
     "Lesson",
+    "LevelDrop",
     "NetworkDrop",
     "PointStats",
     "Policy",
+    "PriorityDrop",
     "RandomDrop",
     "RangeDrop",
     "RegionDrop",

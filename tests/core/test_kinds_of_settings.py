@@ -12,7 +12,7 @@ from jettison.policy import GroupDrop, RandomDrop
 def test_whoever_reads_plan_files_knows_all_kinds_of_settings():
     program = "import jettison.runtime.plan_file, jettison.core.setting as s; print(*sorted(s.SETTING_BY_KIND))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == sorted({"group", "random", "range", "region", "window"})
+    assert found.stdout.split() == sorted({"group", "priority", "random", "range", "region", "window"})
     assert set(found.stdout.split()) <= set(SETTING_BY_KIND)
 
 

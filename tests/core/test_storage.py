@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from jettison.core import storage
-from jettison.core.storage import Folder
+from jettison.core.storage import Folder, newest_batch_us
 from jettison.errors import Unsupported
 
 
@@ -237,3 +237,27 @@ def test_a_path_means_what_it_says_as_spark_takes_it(uri):
 def test_a_path_is_escaped_for_readers_that_take_patterns():
     assert (Folder("/tmp/a[1]") / "{b}*?\\").glob_escaped == "/tmp/a\\[1\\]/\\{b\\}\\*\\?\\\\"
     assert Folder("/tmp/plain").glob_escaped == "/tmp/plain"
+
+
+@pytest.mark.parametrize(
+    ("log", "newest_us"),
+    [
+        ({}, None),
+        (
+            {
+                "0": b'v1\n{"batchTimestampMs":5}\n0',
+                "9": b'v1\n{"batchTimestampMs":7}\n-',
+                "10": b'v1\n{"batchTimestampMs":6}',
+            },
+            6000,
+        ),
+        ({"0": b"v1\n{", ".0.crc": b"x"}, None),
+        ({"0": b""}, None),
+        ({"0": b'v1\n{"conf":{}}\n'}, None),
+    ],
+)
+def test_the_time_of_the_newest_batch_stands_in_sparks_offset_log(tmp_path, log, newest_us):
+    checkpoint = Folder(tmp_path)
+    for name, content in log.items():
+        (checkpoint / "offsets").replace(name, content)
+    assert newest_batch_us(checkpoint / "jettison") == newest_us

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 import jettison as jt
+from jettison.core import storage
 from jettison.core.stats import PointStats, Stats
 from jettison.page.command import opened
 from jettison.page.html_page import whole
 from jettison.page.server import PageServer, Watched
 from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime.orders import Order, Orders, record_of
+from jettison.settle.settled_record import Settled, save
+from jettison.settle.touched_windows import Look, Lost, Window
 from page_ledgers import EVIL, NOW_S, query
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
@@ -66,12 +70,22 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Any]]:
     marks = WindowMarks((7,), ("kdk",), ((None, 90, None),), next_unit=10, row_share=0.6)
     policy = jt.WindowDrop(time="at", window=("10 seconds", "5 seconds"), max_gap=3)
     query(tmp_path / "fares", point=EVIL, cause=EVIL, setting=marks, policy=policy)
+    lost = Lost(3, 3, EVIL, 0, 9)
+    save(storage.home(tmp_path / "fares"), Settled(looks=(Look(3, 4, (Window(0, 10), Window(10, 20))),), lost=(lost,)))
     with PageServer(Watched(opened([str(tmp_path / "rides"), str(tmp_path / "fares")]))) as server:
         thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02))
         thread.start()
         yield server.url, ledger
         server.shutdown()
         thread.join()
+
+
+def test_no_column_of_the_drop_points_is_cut_where_two_charts_stand_side_by_side(served: Any, opened_page: Any) -> None:
+    page = opened_page(served[0], viewport={"width": 1100, "height": 1130})
+    table = page.locator("#points")
+    table.locator("td").first.wait_for()
+    assert table.evaluate("table => table.offsetWidth <= table.parentElement.clientWidth")
+    assert table.evaluate("table => table.getBoundingClientRect().left") > 500  # beside a chart, not below it
 
 
 def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served: Any, opened_page: Any) -> None:
@@ -88,6 +102,17 @@ def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served:
     ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
     page.locator("#tiles", has_text="9.00 s").wait_for(timeout=20_000)
     assert page.evaluate("window.same") is True
+
+
+def test_what_a_person_sets_is_on_the_timeline_and_beside_the_cause(served: Any, opened_page: Any) -> None:
+    url, ledger = served
+    page = opened_page(url)
+    given = Orders(keep_everything=Order(author="ann", reason=EVIL, at_s=NOW_S))
+    ledger.order(NOW_S + 41, given.changes(Orders()), 3.0, record_of(given))
+    page.locator("#cause", has_text=f"Set: keep everything (set by ann: {EVIL}).").wait_for(timeout=20_000)
+    assert page.inner_text("#changes .order b") == "order"
+    assert f"keep everything (set by ann: {EVIL})" in page.inner_text("#changes .order span")
+    assert page.evaluate("window.broken") is None
 
 
 def test_queries_are_chosen_by_the_keyboard_alone_and_names_from_data_stay_text(served: Any, opened_page: Any) -> None:
@@ -108,6 +133,8 @@ def test_queries_are_chosen_by_the_keyboard_alone_and_names_from_data_stay_text(
     assert page.evaluate("window.broken") is None
     assert page.locator("main img").count() == 0
     assert "1 of the last 3 windows are dropped" in page.inner_text("#panels")
+    assert "0 settled, 1 open, 1 lost" in page.inner_text("#panels")
+    assert EVIL in page.inner_text("#panels table")
 
 
 @pytest.mark.parametrize("width", [360, 390, 1280])

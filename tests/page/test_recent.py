@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from jettison.core.plan import DropPlan
 from jettison.core.stats import PointStats, Stats
@@ -92,3 +95,15 @@ def test_thinning_loses_no_rows_and_no_peak(tmp_path: Path) -> None:
         rate * (end - start) for rate, start, end in zip(series.kept_per_s["rides"], starts, starts[1:], strict=False)
     )
     assert abs(rows - (10 * 1000 + 990 * 500)) < 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"first": None}, {"first": [None]}, {"marks": ["kx"]}, {"marks": ["k", "d"]}])
+def test_a_damaged_fate_of_windows_is_left_out(tmp_path: Path, wrong: dict[str, object]) -> None:
+    setting = {"kind": "window", "first": [7], "marks": ["kd"], "opens_us": [[None, 90]]}
+    good, bad = ({"rides": setting | change} for change in ({}, wrong))
+    record = {"record": "plan", "at_s": 1.0, "version": 1, "cause": ""}
+    lines = [json.dumps({**record, "points": points}) + "\n" for points in (good, bad)]
+    (tmp_path / "run-000001.jsonl").write_text("".join(lines))
+    recent = Recent(Folder(tmp_path))
+    assert recent.look()
+    assert recent.marks == {0: {7: "k", 8: "d"}}

@@ -145,7 +145,7 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(tm
 
     query(tmp_path)
     collector = HTTPServer(("127.0.0.1", 0), _Collector)
-    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    threading.Thread(target=collector.serve_forever, args=(0.02,), daemon=True).start()
     environment = os.environ | {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_address[1]}",
         "OTEL_METRIC_EXPORT_INTERVAL": "60000",  # what is sent is sent at the end

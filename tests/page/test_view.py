@@ -10,12 +10,15 @@ import pytest
 import jettison as jt
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.core.storage import Folder
-from jettison.page.panels import GroupShares, NetworkPicture, RegionMap, WindowStrip
+from jettison.page.panels import GroupShares, NetworkPicture, RegionMap, SettledWindows, WindowStrip
 from jettison.page.view import Query
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime.orders import LatencyOrder, Order, Orders, record_of
+from jettison.settle.settled_record import Part, Settled, save
+from jettison.settle.touched_windows import Look, Lost, Window
 from page_ledgers import NOW_S, query
 
 SEEN = Stats(4, 0.0, 1.0, {"rides": PointStats(900, 900)})
@@ -35,6 +38,32 @@ def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) ->
     assert view.model is not None
     assert view.model.arrival_per_s == [1000.0]
     assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound
+
+
+def test_what_a_person_has_set_is_shown_until_it_is_cleared(tmp_path: Path) -> None:
+    ledger = query(tmp_path, ended=False)
+    by = {"author": "ann", "reason": "token=hunter2 & audit", "at_s": NOW_S}
+    given = Orders(latency=LatencyOrder(**by, seconds=7.0), dry_run=Order(**by))
+    ledger.order(NOW_S + 41, given.changes(Orders()), 7.0, record_of(given))
+    view = Query(str(tmp_path)).view()
+    assert (view.bound_s, view.dry_run, len(view.orders)) == (7.0, True, 2)
+    assert view.orders[0].startswith("a latency bound of 7 s (set by ann: ")
+    assert [change.kind for change in view.changes][-1] == "order"
+    assert b"hunter2" not in view.to_json()
+    ledger.order(NOW_S + 42, Orders().changes(given), 3.0, record_of(Orders()))
+    view = Query(str(tmp_path)).view()
+    assert (view.bound_s, view.dry_run, view.orders) == (3.0, False, [])
+    assert view.changes[-1].text.startswith("no longer: a latency bound of 7 s")
+
+
+def test_under_an_order_the_cause_does_not_speak_of_dropping(tmp_path: Path) -> None:
+    ledger = query(tmp_path, ended=False)
+    (Folder(tmp_path) / "jettison").replace(
+        "controller.json", b'{"budget": {"cause": "twice too many rows: keep 0.5"}}'
+    )
+    given = Orders(keep_everything=Order(author="ann", at_s=NOW_S))
+    ledger.order(NOW_S + 41, given.changes(Orders()), 3.0, record_of(given))
+    assert Query(str(tmp_path)).view().cause == "keep everything (set by ann)"
 
 
 def test_a_checkpoint_without_a_record_is_shown_as_empty(tmp_path: Path) -> None:
@@ -142,3 +171,22 @@ def test_a_network_is_shown_with_its_drops_and_what_outputs_get(tmp_path: Path) 
     shares = [edge.keep_fraction for edge in shown.edges] + list(shown.at_input.values())
     assert min(shares) < 1.0
     assert min(node.delivered or 0.0 for node in outputs.values()) < 1.0
+
+
+def test_settled_open_and_lost_windows_are_shown(tmp_path: Path) -> None:
+    query(tmp_path)
+    home = Folder(tmp_path) / "jettison"
+    assert Query(str(tmp_path)).view().panels == []
+    windows = tuple(Window(10 * n, 10 * n + 10) for n in range(3))
+    parts = (Part(number=1, windows=windows[:1], through=9, at_s=NOW_S),)
+    lost = Lost(3, 3, "password=hunter2 is gone", 25, 29)
+    save(home, Settled(looks=(Look(3, 4, windows),), parts=parts, lost=(lost,)))
+    view = Query(str(tmp_path)).view()
+    (panel,) = view.panels
+    assert isinstance(panel, SettledWindows)
+    assert "1 settled, 1 open, 1 lost; exact by reconciliation since 2026-11-18" in panel.status
+    assert [row[0] for row in panel.rows] == ["settled", "open", "lost"]
+    (home / "settle").replace("settled.json", b"{")
+    (panel,) = Query(str(tmp_path)).view().panels
+    assert isinstance(panel, SettledWindows)
+    assert "must be readable" in panel.status, "a damaged record does not take the page down"

@@ -13,10 +13,12 @@ import pytest
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, Stats
 from jettison.policies import ConceptDrop, Policy, UniformDrop, WindowDrop, checks
+from jettison.policies.base import Lesson
 from jettison.policies.groups.join_drop import JoinDrop
 from jettison.policies.groups.window_tally import WindowTally
 from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.network.range_setting import RangeDrop
+from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
 from jettison.policies.uniform.random_setting import RandomDrop
@@ -27,6 +29,15 @@ from told_groups import told
 
 def concept_drop() -> ConceptDrop:
     return ConceptDrop(group="route", time="at", window=("30 minutes", "10 minutes"))
+
+
+def prioritised() -> PriorityDrop:
+    return PriorityDrop({"tier = 'gold'": 3, "tier = 'silver'": 2, "fare > 100": 2})
+
+
+def told_levels(policy: PriorityDrop) -> PriorityDrop:
+    policy.learn(Lesson(0, observed={f"point{n}": (10.0 * n, 30.0, 60.0) for n in range(3)}))
+    return policy
 
 
 def tally(seed: int) -> WindowTally:
@@ -45,6 +56,8 @@ def sifter(spread: float = 15.0, **settings: int) -> Sifter:
 # room for few ranges, and what is left out is kept.
 POLICIES = {
     "uniform": UniformDrop(),
+    "priority": prioritised(),
+    "priority, told": told_levels(prioritised()),
     "concept": concept_drop(),
     "concept, told": reduce(lambda policy, n: told(policy, f"point{n}", [tally(n)]), range(3), concept_drop()),
     "join": JoinDrop(key="ad", time="at", pane="1 minute"),

@@ -14,7 +14,7 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.records import lines
 
 DOCS = Path(__file__).parents[2] / "docs" / "ledger.md"
-KINDS = ["batch", "concept", "fault", "function", "plan", "start", "stop"]
+KINDS = ["batch", "concept", "fault", "function", "order", "plan", "start", "stop"]
 
 
 def documented() -> dict[str, set[str]]:

@@ -284,6 +284,27 @@ class TestAClockThatIsBehind:
         board.renew()
         assert file.share_kept(int((START_S + 3595) * 1e6)) == 0.25
 
+    def test_a_batch_that_began_under_the_newest_plan_has_it_when_it_is_repeated(self):
+        file, _ = self.behind()
+        begun_us = int((START_S + 3605) * 1e6)
+        board = PlanBoard(file, file.schedule, file.clock, begun_us=begun_us)
+        board.post(drop(3, 0.75), NOWHERE, at_once=True)
+        board.post(drop(4, 0.9), NOWHERE)
+        board.renew()
+        assert file.share_kept(begun_us) == 0.5
+        board.batch_done(begun_us / 1e6)
+        board.post(drop(5, 0.8), NOWHERE)
+        assert file.share_kept(int((file.now_s + 0.2) * 1e6)) == 0.8, "of the present clock"
+
+    def test_a_small_step_is_not_seen_in_the_file_but_the_batch_has_its_plan(self):
+        """The plan is old, the batch is new, and the clock was set back by less than the plan is old."""
+        file, _ = board_of(Schedule.of(drop(1, 0.25)), ends_s=START_S + LEASE_S - 1.0)
+        begun_us = int((START_S + 0.5) * 1e6)
+        board = PlanBoard(file, file.schedule, file.clock, begun_us=begun_us)
+        board.post(drop(2, 0.75), NOWHERE, at_once=True)
+        file.now_s += 0.3
+        assert file.share_kept(begun_us) == 0.25
+
     @pytest.mark.parametrize("what", ["post", "renew"])
     def test_after_a_report_plans_count_again(self, what):
         file, board = self.behind()

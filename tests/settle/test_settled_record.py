@@ -14,15 +14,15 @@ from jettison.errors import InvalidInput
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
 from jettison.settle.file_log import FileLog
-from jettison.settle.settled_record import Part, Settled, load, save, summary
-from jettison.settle.settlement import sheds
+from jettison.settle.settled_record import Part, Settled, load, save, stretches, summary
 from jettison.settle.touched_windows import Look, Lost, Window
+from jettison.settle.working_hours import sheds
 
 
 def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
     home = storage.home(tmp_path)
     assert load(home) == Settled()
-    assert summary(home) is None
+    assert summary(load(home)) is None
     windows = tuple(Window(10 * n, 10 * n + 10) for n in range(6))
     record = Settled(
         to="exact",
@@ -40,7 +40,13 @@ def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.settled == set(windows[:2]), "a part that is under way is not settled"
     assert again.unsettled == {windows[2], windows[3]}
     assert again.lost_windows == {windows[4], windows[5]}
-    assert summary(home) == "of 6 windows that rows were dropped from: 2 settled, 2 open, 2 lost"
+    said = "of 6 windows that rows were dropped from: 2 settled, 2 open, 2 lost"
+    assert summary(again) == f"{said}; exact by reconciliation since 1970-01-01 00:00:01+00:00"
+    assert [(state, note) for state, _, _, note in stretches(again, 9)] == [
+        ("settled", "1970-01-01 00:00:01+00:00"),
+        ("open", ""),
+        ("lost", "a file is gone"),
+    ]
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
@@ -70,8 +76,10 @@ def test_files_are_found_in_sparks_log_compacted_or_not(tmp_path: Path) -> None:
     assert log.is_known(-1, 2)
     assert not log.is_known(1, 3)
     (second,) = log.files(1, 2)
-    assert log.size(second) == 2
-    assert log.size(second + ".gone") is None
+    there = log.now(second)
+    assert there is not None
+    assert there.size == 2
+    assert log.now(second + ".gone") is None
 
 
 def test_it_stops_for_a_live_query_that_sheds(tmp_path: Path) -> None:

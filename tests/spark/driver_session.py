@@ -17,6 +17,8 @@ def session(master: str, folder: Path, settings: dict[str, str]) -> SparkSession
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.log.level": "ERROR",
+        # Each call that makes a column would tell the JVM, in several calls, from which line of Python it comes.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A driver runs a few batches: to load the compiler and to compile takes longer than they do.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -18,6 +18,7 @@ from jettison.errors import Unsupported
 from jettison.lab.bench.streams import KeepShare
 from jettison.spark import validate
 from jettison.spark.executions import Executions
+from spark_since import FILTERS_DESCRIBED
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def forbidden() -> Iterator[str]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
@@ -91,6 +92,7 @@ def test_below_a_filter_the_input_is_not_what_the_guard_sees(source, numbered, t
     assert record["points"]["rows"] == {"seen": 250, "kept": 250, "dropped": 0, "exact": True}
 
 
+@FILTERS_DESCRIBED
 def test_an_interface_that_is_closed_is_found_out_before_the_query_starts(
     source, numbered, tmp_path: Path, monkeypatch, caplog: pytest.LogCaptureFixture, forbidden: str
 ) -> None:
@@ -103,6 +105,7 @@ def test_an_interface_that_is_closed_is_found_out_before_the_query_starts(
     assert said(caplog, "counted by `observe`") == 1
 
 
+@FILTERS_DESCRIBED
 def test_an_interface_that_fails_later_leaves_estimates_and_the_next_start_observes(
     spark: SparkSession, source, numbered, tmp_path: Path, monkeypatch, caplog, forbidden: str
 ) -> None:
@@ -126,6 +129,7 @@ def test_an_interface_that_fails_later_leaves_estimates_and_the_next_start_obser
     assert json.loads((tmp_path / "c" / "metadata").read_text()), "the same query all along"
 
 
+@FILTERS_DESCRIBED
 def test_a_job_description_of_the_users_hides_no_count(spark: SparkSession, source, numbered, tmp_path: Path) -> None:
     spark.sparkContext.setJobDescription("mine")
     try:

@@ -133,6 +133,17 @@ def test_a_lost_file_leaves_all_answers_of_an_earlier_run_in_doubt(
     assert (published.newest.version, published.doubts) == (0, doubts)
 
 
+def test_a_damaged_file_of_the_right_size_stops_no_start(spark: SparkSession, channel: Channel) -> None:
+    """Bytes that are no text would come back from Spark as others than were written."""
+    channel.publish(Schedule.of(drop(1)))
+    whole = channel._folder.read("plan") or b""
+    channel._folder.replace("plan", b"\xff" + whole[1:])
+    channel.prepare()
+    assert channel.damage is not None
+    assert channel.read_cost_s(spark) > 0.0
+    assert channel.published() == Schedule.of(DropPlan(0, cause="not started"), EVERYWHERE)
+
+
 @pytest.mark.parametrize("content", [b"", b"x" * 100, b"0000000000 9999999999999999 {}"])
 def test_a_damaged_file_has_no_lease(channel: Channel, content: bytes) -> None:
     assert channel.lease_ends_us() is None

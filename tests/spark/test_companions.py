@@ -26,6 +26,7 @@ class Censor:
     keeps_answers_exact: bool = True
     name: str = "censor"
     operator: str = "Filter censored"
+    least_latency_s: float = 0.0
     closed: list[str] = field(default_factory=list)
 
     def status(self) -> str:

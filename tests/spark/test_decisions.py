@@ -18,10 +18,11 @@ from jettison.core.setting import SETTING_BY_KIND, Setting
 from jettison.core.spec import Spec
 from jettison.core.stats import Budget, EventTimes, PointStats, Stats
 from jettison.core.storage import Folder
-from jettison.policies import ConceptDrop, GroupDrop, RandomDrop, RangeDrop, WindowDrop
+from jettison.policies import ConceptDrop, GroupDrop, LevelDrop, RandomDrop, RangeDrop, WindowDrop
 from jettison.policies.groups.group_keys import GROUP_BITS
 from jettison.policies.groups.group_setting import GroupSpec
 from jettison.policies.network.range_setting import RangeSpec
+from jettison.policies.priority.priority_setting import LevelSpec
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
 from jettison.policies.uniform.random_setting import RandomSpec
@@ -31,6 +32,7 @@ from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import _by_kind, mechanism_for
+from spark_since import cases
 
 pytestmark = pytest.mark.spark
 
@@ -76,12 +78,15 @@ def windowed(time: Any = "at") -> Case:
 
 GROUPS = ConceptDrop(group="key", time="at", window="10 seconds").spec
 WHOLE = GroupSpec(("key",), "at", PANE_US, whole=True)
+LEVELS = LevelSpec(("value > 15", "value < 3 and sector = 'b'"))
 CASES = {
     "random": lambda: Case(RandomSpec(), RandomDrop(0.3)),
     "random, late": lambda: Case(RandomSpec(), RandomDrop(0.3, 0.05, LATE_S)),
     "random, nothing": lambda: Case(RandomSpec(), RandomDrop(0.0)),
     "random, everything": lambda: Case(RandomSpec(), RandomDrop()),
     "random, only late": lambda: Case(RandomSpec(), RandomDrop(1.0, 0.1, LATE_S)),
+    "priority": lambda: Case(LEVELS, LevelDrop(0.4, (1.0, 0.6, 0.1))),
+    "priority, late": lambda: Case(LEVELS, LevelDrop(0.4, (1.0, 0.6, 0.0), 0.2, (0.7, 0.01, 0.0), LATE_S)),
     "range": lambda: Case(RangeSpec("value"), RangeDrop("value", ((2.5, 5.0), (10.0, 12.0)), 0.7)),
     "random in a network": lambda: Case(RangeSpec("value"), RandomDrop(0.3, 0.05, LATE_S)),
     "group": lambda: Case(GROUPS, grouped()),
@@ -115,10 +120,11 @@ def frame(spark: SparkSession) -> DataFrame:
 def table(spark: SparkSession) -> pd.DataFrame:
     """The same rows for numpy."""
     group, time_us = F.shiftright(F.xxhash64("key"), GROUP_BITS).alias("group"), F.unix_micros("at").alias("time_us")
-    return frame(spark).select("id", "value", "sector", group, time_us).toPandas()
+    level = F.when(F.expr(LEVELS.levels[0]), 0).when(F.expr(LEVELS.levels[1]), 1).otherwise(2).alias("level")
+    return frame(spark).select("id", "value", "sector", group, time_us, level).toPandas()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(CASES))
 def test_spark_decides_as_numpy_does(spark: SparkSession, tmp_path: Path, table: pd.DataFrame, name: str) -> None:
     case, rows = CASES[name](), frame(spark)
     setting = case.setting

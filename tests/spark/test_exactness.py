@@ -14,6 +14,7 @@ from jettison.core.stats import Budget
 from jettison.lab.bench.exactness import Judged, judge
 from jettison.lab.bench.scripted import keep
 from jettison.lab.bench.scripted_queries import START
+from spark_since import cases
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
@@ -33,7 +34,7 @@ def test_every_policy_is_put_to_these_tests() -> None:
     assert policies == {"Policy", *START}
 
 
-@pytest.mark.parametrize("policy", START)
+@pytest.mark.parametrize("policy", cases(START))
 def test_groups_of_three_rows_of_which_some_are_dropped(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     """Nine of ten groups that had lost their late rows said "exact, 1" once. Late rows are thinned in two batches here."""
     thinned = {0: keep(0.2), 1: keep(1.0, late=0.0), 3: keep(1.0)}

@@ -18,13 +18,14 @@ from pyspark.sql import functions as F
 
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network.range_setting import RangeDrop
+from jettison.policies.priority.priority_setting import LevelDrop, LevelSpec
 from jettison.policies.regions.build import Sample, build
 from jettison.policies.regions.region_setting import RegionDrop, fingerprint
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.source.space import CELLS, Attribute, Space
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
-from jettison.spark.mechanisms import Mechanism, RandomMechanism, RegionMechanism
+from jettison.spark.mechanisms import Mechanism, PriorityMechanism, RandomMechanism, RegionMechanism
 from jettison.spark.mechanisms.range_mechanism import RangeMechanism
 from sifter_cases import random_queries, setting_of
 
@@ -115,6 +116,21 @@ def test_an_age_that_makes_no_sense_makes_no_row_late(spark):
     for kept, lightest, heaviest in outcome(spark, RegionMechanism(SPACE), wrapped(*some)):
         assert 0.3 * ROWS < kept < 0.7 * ROWS
         assert (lightest, heaviest) == (2.0, 2.0)
+
+
+def test_priorities_that_make_no_sense_keep_their_rows(spark):
+    sound = as_json(LevelDrop(0.5, (0.5, 0.5), 0.25, (0.25, 0.25), 60.0))
+    forged = [
+        *({"keeps": [wild] * 2, "late_keeps": [wild] * 2} for wild in WILD),
+        *({"keeps": wrong, "late_keeps": wrong} for wrong in (None, [], "much")),
+    ]
+    found = outcome(
+        spark, PriorityMechanism(LevelSpec(("x < 0.5",))), wrapped(sound, *({**sound, **one} for one in forged))
+    )
+    kept, lightest, heaviest = found[0]
+    assert 0.2 * ROWS < kept < 0.6 * ROWS
+    assert (lightest, heaviest) == (2.0, 4.0)
+    assert [(one, case) for one, case in zip(found[1:], forged, strict=True) if one != (ROWS, 1.0, 1.0)] == []
 
 
 def test_ranges_that_make_no_sense_keep_their_rows(spark):

@@ -168,6 +168,7 @@ def test_kept_by_range(spark: SparkSession, tmp_path: Path) -> None:
     agree("kept_by_range", [on_file(plan), *collected(shed.start, kept.select("n", "jt_weight"))])
 
 
+@pytest.mark.since(4, 1)
 def test_kept_by_group(spark: SparkSession, tmp_path: Path) -> None:
     """Dropped rows stay, without weight and with nothing but their group and time."""
     plan = jp.DropPlan(1, {"rows": by_group(0.5)}, "golden")
@@ -177,6 +178,7 @@ def test_kept_by_group(spark: SparkSession, tmp_path: Path) -> None:
     agree("kept_by_group", [on_file(plan), *collected(shed.start, found)])
 
 
+@pytest.mark.since(4, 1)
 def test_kept_before_a_join(spark: SparkSession, tmp_path: Path) -> None:
     sides = {"left": by_group(0.5, whole=True), "right": by_group(0.9, whole=True)}
     plan = jp.DropPlan(1, sides, "golden")
@@ -211,6 +213,7 @@ SPACE = [jt.Attribute.number("value", 0, 25), jt.Attribute.category("sector", ["
 CODES = 2**24
 
 
+@pytest.mark.since(4, 2)
 def test_kept_by_region(spark: SparkSession, tmp_path: Path) -> None:
     setting = RegionDrop(
         keep_fraction=0.5,

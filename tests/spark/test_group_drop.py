@@ -33,9 +33,10 @@ from jettison.spark.mechanisms import GroupMechanism
 from jettison.spark.mechanisms import group_mechanism as group_drop
 from jettison.spark.mechanisms.random_mechanism import threshold
 from jettison.spark.mechanisms.window_mechanism import floor_divided
+from spark_since import GROUPS_COUNTED
 from told_stream import InStep
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, GROUPS_COUNTED]
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND
@@ -174,13 +175,35 @@ SOUND = {
 NO_SHARES = [float("nan"), -0.5, 1.5, 1e300, float("inf"), float("-inf"), "much", None]
 
 
-@pytest.mark.parametrize("share", NO_SHARES, ids=str)
-def test_a_forged_share_keeps_every_row_at_weight_one(spark, tmp_path, share):
+@dataclass(frozen=True)
+class Forgeable:
+    """Rows behind a guard that obeys whoever writes its plan file, and the groups among them."""
+
+    kept: DataFrame
+    plan: Path
+    groups: list[int]
+
+    def under(self, setting: Forged) -> Row | None:
+        """Rows kept, their least and largest weight."""
+        setting.write(self.plan)
+        return self.kept.agg(F.count("*"), F.min("jt_weight"), F.max("jt_weight")).first()
+
+
+@pytest.fixture(scope="module")
+def forgeable(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Forgeable:
+    folder = tmp_path_factory.mktemp("forged")
     rows = rows_of(spark, 2000, 3, 2).withColumn("arrived", F.current_timestamp() - F.expr("interval 2 minutes"))
     hashes = rows.select(F.shiftright(F.xxhash64("key"), GROUP_BITS)).distinct().toPandas().iloc[:, 0]
-    groups, late = sorted(map(int, hashes)), {"late_factor": 0.5, "late_after_s": 60.0}
-    kept = guard(spark, tmp_path, rows, Forged(SOUND | {"new_keep_fraction": 0.0}), arrival="arrived")
-    assert kept.count() < 2000, "a plan that is sound is obeyed"
+    sound = Forged(SOUND | {"new_keep_fraction": 0.0})
+    made = Forgeable(guard(spark, folder, rows, sound, arrival="arrived"), folder / "plan", sorted(map(int, hashes)))
+    assert made.under(sound)[0] < 2000, "a plan that is sound is obeyed"
+    return made
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("share", NO_SHARES, ids=str)
+def test_a_forged_share_keeps_every_row_at_weight_one(forgeable, share):
+    groups, late = forgeable.groups, {"late_factor": 0.5, "late_after_s": 60.0}
     for change in (
         {"new_keep_fraction": share},
         {"others": [share]},
@@ -188,11 +211,10 @@ def test_a_forged_share_keeps_every_row_at_weight_one(spark, tmp_path, share):
         {**late, "late_factor": share},
         {**late, "late_factor": 1.0, "late_after_s": share},
     ):
-        Forged(SOUND | change).write(tmp_path / "plan")
-        found = kept.agg(F.count("*"), F.min("jt_weight"), F.max("jt_weight")).first()
-        assert found == (2000, 1.0, 1.0), change
+        assert forgeable.under(Forged(SOUND | change)) == (2000, 1.0, 1.0), change
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     "change",
     [
@@ -209,10 +231,8 @@ def test_a_forged_share_keeps_every_row_at_weight_one(spark, tmp_path, share):
     ],
     ids=str,
 )
-def test_a_setting_of_the_wrong_shape_drops_nothing_and_ends_no_query(spark, tmp_path, change):
-    rows = rows_of(spark, 500, 3, 2)
-    kept = guard(spark, tmp_path, rows, Forged(SOUND | change))  # type: ignore[arg-type]
-    assert kept.agg(F.count("*"), F.min("jt_weight"), F.max("jt_weight")).first() == (500, 1.0, 1.0)
+def test_a_setting_of_the_wrong_shape_drops_nothing_and_ends_no_query(forgeable, change):
+    assert forgeable.under(Forged(SOUND | change)) == (2000, 1.0, 1.0)
 
 
 def test_rows_without_a_group_form_one_and_those_without_a_time_get_the_share_of_what_is_not_known(spark, tmp_path):
@@ -286,7 +306,7 @@ def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("exact_counts", "all_new"), [(False, False), (True, False), (False, True)], ids=["dropped", "emptied", "all new"]
 )
-@pytest.mark.usefixtures("in_step")
+@pytest.mark.usefixtures("in_step", "interpreted", "one_partition")
 def test_no_group_is_missing_under_drift(spark, tmp_path, exact_counts, all_new):
     # Emptied rows are spared by no strict rule while a pane is new: there two batches must be a small part of a window.
     batches = 10 if exact_counts else 6
@@ -312,6 +332,7 @@ def test_no_group_is_missing_under_drift(spark, tmp_path, exact_counts, all_new)
         assert record["overlap"] == 0.0 if all_new else 0.3 < record["overlap"] < 0.6
 
 
+@pytest.mark.usefixtures("interpreted", "one_partition")
 def test_where_groups_outnumber_the_rows_all_are_counted_the_empty_ones_flagged_and_the_ledger_says_so(spark, tmp_path):
     case = DriftCase(seed=2, windows=2, batches=3, groups=3000, rows=9000, share=0.1, exact_counts=True)
     outcome = run_case(spark, case, tmp_path)
@@ -341,7 +362,7 @@ def shed(
     return found, shedder
 
 
-@pytest.mark.usefixtures("in_step")
+@pytest.mark.usefixtures("in_step", "interpreted", "one_partition")
 def test_a_scalar_takes_the_rows_that_its_accuracy_needs(spark, tmp_path):
     ((_, truth),) = land(DriftCase(seed=3, windows=1, groups=1, rows=16_000), tmp_path / "in").items()
     policy = jt.ConceptDrop(group="'all'", time="time", window="60 seconds", value=FARE, error=0.05)
@@ -358,7 +379,7 @@ def test_a_scalar_takes_the_rows_that_its_accuracy_needs(spark, tmp_path):
     assert fare["value"] == pytest.approx(truth.mean, rel=0.1)
 
 
-@pytest.mark.usefixtures("in_step")
+@pytest.mark.usefixtures("in_step", "interpreted", "one_partition")
 def test_percentiles_and_functions_over_a_windows_rows_see_what_was_kept_with_its_weights(spark, tmp_path):
     case = DriftCase(seed=4, windows=1, batches=5, groups=12, rows=4000)
     truth = land(case, tmp_path / "in")

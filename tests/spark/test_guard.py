@@ -24,6 +24,7 @@ from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint, identity_hash
 from jettison.spark.guard import _with_arrivals, guarded
 from jettison.spark.mechanisms import RandomMechanism
+from spark_since import ACCOUNTING
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ def explained(query: object) -> str:
     return captured.getvalue()
 
 
-@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+@pytest.mark.parametrize("accounting", ACCOUNTING)
 def test_a_guarded_query_has_no_python_operator_and_one_plan_read(
     source, numbered, tmp_path: Path, accounting: str
 ) -> None:

@@ -18,8 +18,9 @@ from jettison.core.stats import Budget
 from jettison.errors import InvalidSetting
 from jettison.policies.groups.join_drop import JoinDrop
 from jettison.spark.join_totals import join_side, join_totals
+from spark_since import GROUPS_COUNTED
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, GROUPS_COUNTED]
 
 START = 1_767_225_600
 BATCHES = 6

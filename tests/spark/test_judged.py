@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.policies import WindowDrop
+from jettison.spark import doubts
+from jettison.spark.drop_point import DropPoint
 from jettison.spark.explained import analyzed_plan, explained
 from jettison.spark.judged import judged
 
@@ -175,8 +177,12 @@ def found_in(
     shedder: jt.Shedder, query: DataFrame, *names: str, held_back: bool = False
 ) -> tuple[dict[str, int | None], int | None]:
     points = [shedder._assembly.points[name] for name in names or ("rows",)]
-    marks, reads = [point.kept_mark for point in points], [point.plan_metric for point in points]
+    marks, reads = [mark(point) for point in points], [point.plan_metric for point in points]
     return judged(analyzed_plan(explained(query.explain)), marks, reads, held_back=held_back)
+
+
+def mark(point: DropPoint) -> str:
+    return point.metric if point.observed else point.kept_mark
 
 
 @pytest.fixture
@@ -190,17 +196,42 @@ def stream(source, spark: SparkSession) -> DataFrame:
     return source.stream().withColumn("other", F.col("at"))
 
 
+@pytest.fixture(scope="module")
+def once(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[jt.Shedder, DataFrame]:
+    """One guard for all queries that only have to be looked at."""
+    folder = tmp_path_factory.mktemp("once")
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint")
+    (folder / "in").mkdir()
+    rows = spark.readStream.schema("id long, key string, value double, at timestamp").json(str(folder / "in"))
+    return shedder, shedder.guard(rows.withColumn("other", F.col("at")), row_id="id")
+
+
+@pytest.fixture
+def guarded(once: tuple[jt.Shedder, DataFrame], own_doubts: None) -> tuple[jt.Shedder, DataFrame]:
+    shedder, rows = once
+    doubts.register(rows.sparkSession, shedder._assembly._channel)  # each test has forgotten all that were
+    return once
+
+
 @pytest.mark.parametrize("case", JUDGED)
-def test_what_treats_rows_one_by_one_is_judged(shedder: jt.Shedder, stream: DataFrame, case: str) -> None:
+def test_what_treats_rows_one_by_one_is_judged(guarded: tuple[jt.Shedder, DataFrame], case: str) -> None:
+    shedder, rows = guarded
     query, margin_us = JUDGED[case]
-    margins_us, delay_us = found_in(shedder, query(shedder.guard(stream, row_id="id")))
+    margins_us, delay_us = found_in(shedder, query(rows))
     assert list(margins_us.values()) == [margin_us]
     assert delay_us == 2 * SECOND_US
 
 
-@pytest.mark.parametrize("case", NOT_JUDGED)
-def test_what_is_not_cleared_is_not_judged(shedder: jt.Shedder, stream: DataFrame, case: str) -> None:
-    margins_us, _ = found_in(shedder, NOT_JUDGED[case](shedder.guard(stream, row_id="id")))
+# Spark 4.0 does not analyse these two at all.
+_REFUSED = {"a cast time", "a struct that only looks like a window"}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.since(4, 1)] if case in _REFUSED else []) for case in NOT_JUDGED]
+)
+def test_what_is_not_cleared_is_not_judged(guarded: tuple[jt.Shedder, DataFrame], case: str) -> None:
+    shedder, rows = guarded
+    margins_us, _ = found_in(shedder, NOT_JUDGED[case](rows))
     assert list(margins_us.values()) == [None]
 
 
@@ -256,7 +287,7 @@ def test_a_plan_that_ends_early_is_not_judged(shedder: jt.Shedder, stream: DataF
     point = shedder._assembly.points["rows"]
 
     def margins(text: str) -> list[int | None]:
-        return list(judged(analyzed_plan(text), [point.kept_mark], [point.plan_metric])[0].values())
+        return list(judged(analyzed_plan(text), [mark(point)], [point.plan_metric])[0].values())
 
     assert margins(text) == [0]
     begins, ends = text.index("== Analyzed"), text.index("== Optimized")
@@ -286,3 +317,32 @@ def test_the_answers_of_a_network_are_judged(source, numbered, tmp_path: Path) -
     run = network.shedder._run
     assert run is not None
     assert list(run.pilot.doubts.margins_us.values()) == [0]
+
+
+CALLED_BY_NAME = """
+== Analyzed Logical Plan ==
+window: struct<start:timestamp,end:timestamp>, n: bigint
+~Project [window#7-T2000ms, get(a#6L, width_bucket(try_cast(substring_index(substring_index(scalar-subquery#9 [], \
+829be45dac79:, -1), ;, 1) as double), coalesce(cast((unix_micros(lateralAliasReference(window).start) + 1) AS n#8]
++- ~Project [window#5-T2000ms, count(1)#6L, window#5-T2000ms AS window#7-T2000ms]
+   +- ~Aggregate [window#5-T2000ms], [window#5-T2000ms, count(1) AS count(1)#6L]
+      +- ~Project [named_struct(start, knownnullable(precisetimestampconversion(((precisetimestampconversion(at#2-T2000ms, \
+TimestampType, LongType)) AS window#5-T2000ms, at#2-T2000ms]
+         +- ~EventTimeWatermark 5d288efa-a1be-4e15-a51b-9724dcb00832, at#2: timestamp, 2 seconds
+            +- ~Filter the guard
+               +- ~Relation [at#2] json
+
+== Optimized Logical Plan ==
+"""
+
+
+def test_a_window_that_spark_4_0_calls_by_its_name_is_found_among_the_columns() -> None:
+    """So it prints an answer that names a window by the name that the same query has just given to it."""
+
+    def margins(text: str) -> list[int | None]:
+        return list(judged(analyzed_plan(text), ["the guard"], [])[0].values())
+
+    assert margins(CALLED_BY_NAME) == [0]
+    twice = CALLED_BY_NAME.replace("~Project [window#7-T2000ms, ", "~Project [window#7-T2000ms, window#3-T2000ms, ")
+    assert margins(twice) == [None]
+    assert margins(CALLED_BY_NAME.replace("Reference(window)", "Reference(other)")) == [None]

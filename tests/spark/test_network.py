@@ -33,7 +33,7 @@ from jettison.spark.network_query import Network
 from network_operators import equal_values, window_totals
 from told_stream import await_plan, until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
 class Collected:

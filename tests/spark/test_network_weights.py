@@ -14,7 +14,7 @@ from jettison.spark import network_query as network_module
 from jettison.spark.network_query import Network
 from spark.test_network import Collected, estimated_totals, fixed, rows, run, weighed, windowed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
 def test_nothing_is_dropped_before_plain_aggregates(source, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

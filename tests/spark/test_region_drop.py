@@ -34,6 +34,7 @@ from jettison.spark.drop_point import DropPoint
 from jettison.spark.guard import guarded
 from jettison.spark.mechanisms import RegionMechanism
 from sifter_cases import drop_of, random_queries, random_rows, setting_of
+from spark_since import ACCOUNTING, ROWS_SAMPLED
 
 pytestmark = pytest.mark.spark
 
@@ -157,7 +158,10 @@ def test_each_region_keeps_its_share_and_weighs_its_rows(spark, keep):
         assert weight == (pytest.approx(1 / share) if share else None)
 
 
-@pytest.mark.parametrize(("throttler", "fairness", "sample_every"), [(0.05, 1.0, 0), (0.2, 0.5, 0), (0.3, 1.0, 50)])
+@pytest.mark.parametrize(
+    ("throttler", "fairness", "sample_every"),
+    [(0.05, 1.0, 0), (0.2, 0.5, 0), pytest.param(0.3, 1.0, 50, marks=ROWS_SAMPLED)],
+)
 def test_weights_add_up_for_the_whole_stream_and_for_every_query(spark, keep, throttler, fairness, sample_every):
     """With most regions at 0 they came to 0.29 of the truth; and rows with nulls matched no query and were all kept."""
     space = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
@@ -222,6 +226,7 @@ def test_protected_rows_are_never_dropped(spark, keep):
     assert keep(rows, setting, space, protect=F.col("id") % 10 == 0).count() == 100
 
 
+@ROWS_SAMPLED
 def test_the_plan_is_native_and_what_is_observed_was_computed_before(spark, tmp_path):
     channel = Channel(Folder(tmp_path / "plan"), lease_s=60.0)
     channel.publish(Schedule.of(DropPlan(1)))
@@ -248,7 +253,8 @@ def test_columns_are_checked_before_anything_starts(spark, keep):
         keep(spark.range(3).withColumns({"price": F.lit(0.5), "jt_cell": F.lit(1)}), RegionDrop(), space)
 
 
-@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+@ROWS_SAMPLED
+@pytest.mark.parametrize("accounting", ACCOUNTING)
 def test_a_running_query_teaches_its_sifter_the_stream_and_the_pass_rate(spark, tmp_path, accounting):
     # The sample that the user gives is small and of another stream; what comes is x*x, mostly near 0.
     space = [Attribute.number("x", 0, 1)]

@@ -13,11 +13,12 @@ from driver_process import kill_when, start_driver
 from jettison.lab.bench.replay import interrupted_runs
 from jettison.lab.bench.scripted import land
 from jettison.lab.bench.scripted_queries import START
+from spark_since import cases
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
-@pytest.mark.parametrize("policy", START)
+@pytest.mark.parametrize("policy", cases(START))
 def test_a_repeated_batch_keeps_the_same_rows(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     """All but window drops thin late rows too: half arrived an hour ago. Windows are marked some batches ahead."""
     files = 8 if policy == "WindowDrop" else 4

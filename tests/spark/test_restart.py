@@ -18,13 +18,14 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def land_burst(folder: Path) -> None:
-    """One window of ten seconds a file, and a last row far ahead, so that all other windows close."""
+    """One window of ten seconds a file, and a last row far ahead, so that all other windows close in the batch after it."""
     folder.mkdir()
     for file in range(FILES):
         rows = [row(file, i) for i in range(ROWS_PER_FILE)]
         (folder / f"{file:03d}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    last = row(FILES, 0) | {"at": (START + timedelta(hours=1)).isoformat(), "vip": True}
-    (folder / f"{FILES:03d}.json").write_text(json.dumps(last) + "\n")
+    for file in range(FILES, FILES + 2):
+        last = row(file, 0) | {"at": (START + timedelta(hours=1)).isoformat(), "vip": True}
+        (folder / f"{file:03d}.json").write_text(json.dumps(last) + "\n")
 
 
 def row(file: int, i: int) -> dict[str, object]:

@@ -25,6 +25,7 @@ from jettison.lab.bench.streams import KeepShare
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime import plan_file
 from jettison.runtime.schedule import Schedule
+from spark_since import ACCOUNTING
 from told_stream import await_plan
 
 
@@ -43,7 +44,7 @@ def settled(condition: Callable[[], bool], *, within_s: float = 30.0) -> bool:
     return True
 
 
-@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+@pytest.mark.parametrize("accounting", ACCOUNTING)
 @pytest.mark.parametrize("arrival", [None, "at"])
 def test_books_agree_with_source_and_sink(
     spark: SparkSession, source, numbered, tmp_path: Path, accounting: str, arrival: str | None
@@ -268,12 +269,13 @@ def test_any_column_can_identify_rows(source, numbered, tmp_path: Path, name: st
 
 
 def test_the_status_tells_the_newest_plan_from_that_of_the_batch_that_runs(source, numbered, tmp_path: Path) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    begun, go_on, attempts = threading.Event(), threading.Event(), iter(("interrupted", "committed"))
 
     def wait(rows: Any, batch: int) -> None:
         rows.count()
         begun.set()
         assert go_on.wait(60.0)
+        assert next(attempts) == "committed"
 
     def started() -> jt.Shedder:
         shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c")
@@ -289,7 +291,9 @@ def test_the_status_tells_the_newest_plan_from_that_of_the_batch_that_runs(sourc
     pilot._put_in_force(DropPlan(99, {"rows": RandomDrop(0.25)}, cause="as if overloaded"), time.time())
     expected = "shedding (keep fraction: rows 0.250) from the next batch on: the batch that runs keeps all its rows, "
     assert str(shedder.status()).startswith(expected)
+    go_on.set()
     shedder.close()
+    go_on.clear()
     shedder = started()
     assert "a batch that was begun before the restart keeps the rows of its first attempt" in str(shedder.status())
     go_on.set()
@@ -394,9 +398,13 @@ class TestRefusals:
             shedder.guard(source.stream(), row_id="id", protect="value", name="a")
         shedder.guard(source.stream(), row_id="id", protect="value > 1", name="a")
 
-    def test_map_as_identity(self, source, tmp_path: Path) -> None:
-        rows = source.stream().withColumn("m", F.create_map("key", "value"))
-        with pytest.raises(InvalidSetting, match="the map 'm'"):
+    @pytest.mark.parametrize(
+        ("column", "kind"),
+        [("map(key, value)", "map<"), ("array(map(key, value))", "array<map<"), ("parse_json('{}')", "variant")],
+    )
+    def test_an_identity_that_has_no_hash(self, source, tmp_path: Path, column: str, kind: str) -> None:
+        rows = source.stream().withColumn("m", F.expr(column))
+        with pytest.raises(InvalidSetting, match=f"columns that can be hashed, got 'm' of type {kind}"):
             self.shedder(tmp_path).guard(rows, row_id="m")
 
     def test_bound_below_the_fixed_cost(self, source, tmp_path: Path) -> None:

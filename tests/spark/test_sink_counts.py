@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.core.stats import PointStats
 from jettison.lab.bench.streams import KeepShare
+from spark_since import FILTERS_DESCRIBED
 
 ROWS = 1000
 
@@ -110,6 +111,7 @@ def ran(source, numbered, tmp_path: Path, sink: Sink, **settings: Any) -> tuple[
     return got[0], record["points"]["rows"], shedder.status()
 
 
+@FILTERS_DESCRIBED
 @pytest.mark.parametrize("sink", EXACT)
 def test_rows_are_counted_once_where_that_is_certain(source, numbered, tmp_path: Path, sink: str) -> None:
     kept, point, status = ran(source, numbered, tmp_path, EXACT[sink], accounting="metrics")
@@ -118,6 +120,7 @@ def test_rows_are_counted_once_where_that_is_certain(source, numbered, tmp_path:
     assert (status.faults, status.estimated_batches) == ({}, 0)
 
 
+@FILTERS_DESCRIBED
 @pytest.mark.parametrize("sink", ESTIMATES)
 def test_counts_are_called_estimates_where_it_is_not(source, numbered, tmp_path: Path, sink: str) -> None:
     _, point, status = ran(source, numbered, tmp_path, ESTIMATES[sink], accounting="metrics")
@@ -130,6 +133,7 @@ def test_observed_counts_are_estimates_too(source, numbered, tmp_path: Path, sin
     assert (point["exact"], status.faults) == (False, {"estimate": 1})
 
 
+@FILTERS_DESCRIBED
 def test_a_limit_in_the_query_itself_makes_counts_estimates(source, numbered, tmp_path: Path) -> None:
     source.land(numbered(0, ROWS))
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", accounting="metrics")
@@ -140,6 +144,7 @@ def test_a_limit_in_the_query_itself_makes_counts_estimates(source, numbered, tm
     assert not record["points"]["rows"]["exact"]
 
 
+@FILTERS_DESCRIBED
 def test_a_batch_without_rows_is_exact(source, numbered, tmp_path: Path) -> None:
     """A watermark that moves on makes Spark run a batch of no rows."""
     source.land(numbered(0, ROWS))
@@ -153,6 +158,7 @@ def test_a_batch_without_rows_is_exact(source, numbered, tmp_path: Path) -> None
     assert [(point["seen"], point["exact"]) for point in found] == [(ROWS, True), (0, True)]
 
 
+@FILTERS_DESCRIBED
 def test_rows_of_guards_in_a_row_count_once_at_the_entrance(source, numbered, tmp_path: Path) -> None:
     source.land(numbered(0, ROWS))
     shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=KeepShare(0.4), accounting="metrics")

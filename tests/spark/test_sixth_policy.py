@@ -132,11 +132,11 @@ def test_it_passes_every_check_of_a_policy(check) -> None:
 
 def test_a_kind_of_setting_that_nobody_registered_is_refused_by_name(source, tmp_path: Path) -> None:
     shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "checkpoint", policy=DropLargest("value"))
-    with pytest.raises(Unsupported, match=r"group, random.*got .limit."):
+    with pytest.raises(Unsupported, match=r"group, priority, random.*got .limit."):
         shedder.guard(source.stream(), row_id="id")
 
 
-@pytest.mark.usefixtures("registered")
+@pytest.mark.usefixtures("registered", "interpreted")
 def test_it_runs_on_spark_under_the_controller_and_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     """Rows of 2 ms: a hundred a second are few, and 1,500 three times too many. The last run is a dry one."""
     with Feed(tmp_path / "in", rows_per_s=FEW) as feed:

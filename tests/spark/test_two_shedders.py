@@ -16,8 +16,9 @@ import jettison as jt
 from jettison.errors import InvalidSetting
 from jettison.lab.bench.streams import KeepShare
 from jettison.spark.drop_point import DropPoint, mark_number
+from spark_since import ACCOUNTING
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 ROWS = 4000
 SHARE = 0.5
@@ -73,7 +74,7 @@ def both(first: jt.Shedder, second: jt.Shedder, source: Any) -> tuple[DataFrame,
     return tuple(one.guard(source.stream(), row_id="id") for one in (first, second))  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("accounting", ["metrics", "observe"])
+@pytest.mark.parametrize("accounting", ACCOUNTING)
 def test_a_union_under_two_shedders_holds_independent_samples(
     spark, source, numbered, tmp_path: Path, shedder: Shedders, accounting: str
 ) -> None:

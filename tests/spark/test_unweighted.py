@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison import functions as jf
+from jettison.spark import doubts
 from jettison.spark.explained import Node, analyzed_plan, explained
 from jettison.spark.unweighted import unweighted
 from told_stream import Told
@@ -68,32 +69,49 @@ def found_in(shedder: jt.Shedder, answers: DataFrame, *, every_row_stays: bool =
     return unweighted(analyzed_plan(explained(answers.explain)), guards, every_row_stays=every_row_stays)
 
 
+@pytest.fixture(scope="module")
+def once(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[jt.Shedder, DataFrame, DataFrame]:
+    """One guard for all queries that only have to be looked at, with the rows before it and behind it."""
+    folder = tmp_path_factory.mktemp("once")
+    shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint")
+    (folder / "in").mkdir()
+    reader = spark.readStream.schema("id long, key string, value double, vip boolean, at timestamp")
+    rows = reader.json(str(folder / "in"))
+    return shedder, rows, shedder.guard(rows, row_id="id")
+
+
 @pytest.fixture
-def shedder(tmp_path: Path) -> jt.Shedder:
-    return jt.Shedder(latency="1 minute", checkpoint=tmp_path / "checkpoint")
+def guarded(once: tuple[jt.Shedder, DataFrame, DataFrame], own_doubts: None) -> tuple[jt.Shedder, DataFrame]:
+    shedder, rows, kept = once
+    doubts.register(rows.sparkSession, shedder._assembly._channel)  # each test has forgotten all that were
+    return shedder, kept
 
 
 @pytest.mark.parametrize("case", RIGHT)
-def test_what_weighs_its_rows_is_not_named(shedder: jt.Shedder, source, case: str) -> None:
-    assert found_in(shedder, RIGHT[case](shedder.guard(source.stream(), row_id="id"))) == []
+def test_what_weighs_its_rows_is_not_named(guarded: tuple[jt.Shedder, DataFrame], case: str) -> None:
+    shedder, kept = guarded
+    assert found_in(shedder, RIGHT[case](kept)) == []
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_plain_counts_and_sums_are_named(shedder: jt.Shedder, source, case: str) -> None:
+def test_plain_counts_and_sums_are_named(guarded: tuple[jt.Shedder, DataFrame], case: str) -> None:
+    shedder, kept = guarded
     query, expected = WRONG[case]
-    assert found_in(shedder, query(shedder.guard(source.stream(), row_id="id"))) == expected
+    assert found_in(shedder, query(kept)) == expected
 
 
-def test_rows_that_no_guard_has_seen_may_be_counted(shedder: jt.Shedder, source) -> None:
-    shedder.guard(source.stream(), row_id="id")
-    assert found_in(shedder, source.stream().groupBy("key").count()) == []
+def test_rows_that_no_guard_has_seen_may_be_counted(once: tuple[jt.Shedder, DataFrame, DataFrame]) -> None:
+    shedder, rows, _ = once
+    assert found_in(shedder, rows.groupBy("key").count()) == []
 
 
-def test_where_dropped_rows_stay_they_may_be_counted(shedder: jt.Shedder, source) -> None:
-    answers = shedder.guard(source.stream(), row_id="id").groupBy("key").agg(F.count("*"), F.sum("value").alias("s"))
+def test_where_dropped_rows_stay_they_may_be_counted(guarded: tuple[jt.Shedder, DataFrame]) -> None:
+    shedder, kept = guarded
+    answers = kept.groupBy("key").agg(F.count("*"), F.sum("value").alias("s"))
     assert found_in(shedder, answers, every_row_stays=True) == ["sum(value) AS s"]
 
 
+@pytest.mark.usefixtures("interpreted", "one_partition")
 @pytest.mark.parametrize("plain", [True, False])
 def test_a_running_query_says_so_once(spark: SparkSession, tmp_path: Path, *, plain: bool) -> None:
     def counted(rows: DataFrame) -> DataFrame:

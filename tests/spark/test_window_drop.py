@@ -20,6 +20,7 @@ from jettison.policies.window import horizon
 from jettison.policies.window.window_marks import WindowMarks
 from window_streams import START, Ahead, Answers, KeepHalf, Seconds, counts, dropped_windows, fold_of, folded, run
 
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 TWENTIES = [range(start, start + 20) for start in range(0, 240, 20)]
 
 

@@ -25,7 +25,7 @@ FEW_ROWS = 30.0
 FEW_ROWS_SPREAD = 100.0
 """The same for variance and standard deviation, whose errors hang on fourth moments."""
 
-# Set by measurement on the cases of docs/estimators.md, all of them at once; none is fitted to a seed.
+# Set by measurement on the cases of docs/bounds.md, all of them at once; none is fitted to a seed.
 _LARGEST_DOMINANCE = 0.5  # dominance beyond which a sample says nothing more about its tail
 _SPREAD_TAIL = 6.0  # how strongly the upper bound of a variance answers to kurtosis
 _LARGEST_LOG_RATIO = 3.0  # the upper bound of a variance never exceeds exp(3) = 20 times its value

@@ -170,7 +170,7 @@ class Controller:
 
     def planned(self, version: int, from_s: float = 0.0) -> None:
         """Note that plan `version` carries the last budget from `from_s` on; a known version changes nothing."""
-        self._plans.add(version, from_s, self._budget)
+        self._plans.add(version, from_s, self._as_executed(self._budget))
 
     def idle(self, now_s: float) -> Budget:
         """Budget while nothing arrives: keep everything."""
@@ -388,7 +388,9 @@ class Controller:
         return self._start.slowness(from_s, to_s, self._model.costs if self._model.ready else None)
 
     def _in_force(self, start_s: float) -> Budget:
-        budget = self._plans.at(start_s) or self._budget
+        return self._as_executed(self._plans.at(start_s) or self._budget)
+
+    def _as_executed(self, budget: Budget) -> Budget:
         return replace(budget, share=1.0, late_share=1.0) if self.dry_run else budget
 
     def _decide_by_time(self, now_s: float) -> None:

@@ -12,7 +12,8 @@ REACHABLE = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
 HELPS = 0.1
 """Of a batch's length, what dropping must be able to save at least."""
-_ENTER = 0.9  # of the bound: a latency foreseen past this is taken for one that breaks it
+ENTER = 0.9
+"""Of the bound: a latency foreseen past this is taken for one that breaks it."""
 _USUAL_NOISE = 0.15  # scatter that the headroom is meant for; what is beyond it needs more of the bound
 _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are offered late
 _DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
@@ -113,6 +114,11 @@ class Outlook:
         return max(self.bound_s, self.goal_s)
 
     @property
+    def enough_s(self) -> float:
+        """Latency up to which all rows are kept."""
+        return max(ENTER * self.bound_s, self.goal_s)
+
+    @property
     def target_s(self) -> float:
         """Batch length to aim at: a row waits for one batch at worst and is then processed in the next."""
         goal_s, interval_s = self.goal_s, self.settings.trigger_interval_s
@@ -149,7 +155,7 @@ class Outlook:
         if not self.dropping_helps(ahead):
             return False
         all_s = ahead.duration_s(self.costs, 1.0, 1.0)
-        sustainable, enough_s = self.sustainable, max(_ENTER * self.bound_s, self.goal_s)
+        sustainable, enough_s = self.sustainable, self.enough_s
         if sustainable >= _LEAVE_AT or self.settles_s <= enough_s:
             # The next batches catch up by themselves: only the bound itself counts.
             return ahead.wait_s + all_s > self.limit_s

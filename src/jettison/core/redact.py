@@ -5,14 +5,27 @@ from __future__ import annotations
 import re
 
 _HIDDEN = "***"
-_NAME = r"(?:password|passwd|pwd|secret|token|api[_.-]?key|access[_.-]?key|credential)[\w.-]{0,40}"
+_KEYS = r"(?:api|access|account|secret|private|encryption|customer|shared|keystore|sas)[_.-]?key"
+_NAME = rf"(?:password|passwd|pwd|secret|token|credential|signature|{_KEYS})[\w.-]{{0,80}}"
+# What runs to a semicolon, but for those within quotes; a quote that is not closed runs to the end.
+_TO_SEMICOLON = r"(?:[^;\"']|\"[^\"]*(?:\"|$)|'[^']*(?:'|$))*;?"
 # Every repetition is bounded, or ends at what cannot begin another match: a text may be long.
 _RULES = (
+    (re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}-----|$)", re.DOTALL), _HIDDEN),
     # A JAAS configuration runs to its semicolon, whatever it holds.
-    (re.compile(r"(?i)(jaas[._]config\W{1,5})[^;]*;?"), rf"\1{_HIDDEN}"),
-    (re.compile(r"(?i)(loginmodule\s{1,9}(?:required|requisite|sufficient|optional))[^;]*;?"), rf"\1 {_HIDDEN}"),
-    (re.compile(r"(?i)(://)[^\s/@:]{1,200}:[^\s/]{0,200}@"), rf"\1{_HIDDEN}@"),
-    (re.compile(rf"(?i)({_NAME}[\"']?\s{{0,9}}[=:]\s{{0,9}})(\"[^\"]*\"|'[^']*'|[^\s,;&)}}\]\"']+)"), rf"\1{_HIDDEN}"),
+    (re.compile(rf"(?i)(jaas[._]config\W{{1,5}}){_TO_SEMICOLON}"), rf"\1{_HIDDEN}"),
+    (
+        re.compile(rf"(?i)(loginmodule\s{{1,9}}(?:required|requisite|sufficient|optional)){_TO_SEMICOLON}"),
+        rf"\1 {_HIDDEN}",
+    ),
+    # Keys of S3 may hold slashes.
+    (re.compile(r"(?i)(://)[^\s/@:]{1,200}:[^\s@]{0,200}@(?:[^\s/@]{0,200}@)?"), rf"\1{_HIDDEN}@"),
+    (
+        re.compile(rf"(?i)({_NAME}[\"']?\s{{0,9}}(?:[=:]|->|=>)\s{{0,9}})(\"[^\"]*\"|'[^']*'|[^\s,;&)}}\]\"']+)"),
+        rf"\1{_HIDDEN}",
+    ),
+    (re.compile(rf"(?i)(\((?:[\w.-]{{0,80}}\.)?{_NAME},)[^)\s]+"), rf"\1{_HIDDEN}"),
+    (re.compile(r"(?i)([?&]sig=)[^\s&]+"), rf"\1{_HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|basic)\s{1,9}[\w.~+/=-]{8,}"), rf"\1 {_HIDDEN}"),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import os
 import re
 import time
@@ -35,6 +36,22 @@ def home(checkpoint: str | Path) -> Folder:
 def was_used(home: Folder) -> bool:
     """Whether Spark has run a query on the checkpoint beside which everything of Jettison's lies."""
     return any((home.parent / name).names() for name in ("offsets", "commits"))
+
+
+def newest_batch_us(home: Folder) -> int | None:
+    """The time of the newest batch that Spark has begun on the checkpoint, as its offset log has it; `None` without one.
+
+    Spark may repeat that batch, and no older one, at the next start.
+    """
+    log = home.parent / "offsets"
+    newest = max((int(name) for name in log.names() if name.isdecimal()), default=None)
+    if newest is None:
+        return None
+    try:
+        _version, facts, *_ = (log.read(str(newest)) or b"").split(b"\n")
+        return int(json.loads(facts)["batchTimestampMs"]) * 1000
+    except (ValueError, TypeError, LookupError):  # Spark itself will say what is wrong with it
+        return None
 
 
 class Folder:

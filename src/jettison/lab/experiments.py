@@ -26,16 +26,17 @@ class Kind(enum.Enum):
     ON_SPARK = "by (spark, folder, repetitions or settings), in a session that it shares with others"
     APART = "as `CASES`, or a part as `PURE`; it starts Spark by itself"
     PAIRS = "a benchmark by (console, case or None, pairs), and yields results; it starts Spark by itself"
+    SEEDED = "as `PAIRS`, with seeds in place of their number"
 
     @property
     def needs_spark(self) -> bool:
         """Whether it needs pyspark and Java."""
-        return self in (Kind.ON_SPARK, Kind.APART, Kind.PAIRS)
+        return self in (Kind.ON_SPARK, Kind.APART, Kind.PAIRS, Kind.SEEDED)
 
     @property
     def has_cases(self) -> bool:
         """Whether a benchmark of this kind can run one case alone."""
-        return self in (Kind.CASES, Kind.APART, Kind.PAIRS)
+        return self in (Kind.CASES, Kind.APART, Kind.PAIRS, Kind.SEEDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,14 @@ BENCHMARKS = _named(
     ("sifter-matching", _FEW, "1,000 range queries matched at once", Kind.ON_SPARK, "sifter:matching"),
     ("sifter-completeness", _FEW, "what a sifter keeps of a live stream", Kind.ON_SPARK, "sifter:live_completeness"),
     ("exactness", _SOME, "answers called exact, and if they are", Kind.APART, "exactness:exactness"),
+    ("audit", _MANY, "how often bounds hold on real streams", Kind.APART, "audits:audits"),
+    ("settle", _SOME, "exact answers later, beside plain batch", Kind.ON_SPARK, "settle_cost:settle"),
     ("replay", _SOME, "rows that differ as a batch is repeated", Kind.APART, "replay:replay"),
+    ("faults", "25 min", "100 runs in which much goes wrong", Kind.SEEDED, "faults:faults"),
     ("harm", "35 min", "rows dropped without need, cold", Kind.APART, "harm:harm"),
     ("controller", _UNDER_1, "a step's time; overloads, simulated", Kind.PURE, "pure:controller"),
     ("coverage", _UNDER_1, "how often bounds hold truth, simulated", Kind.PURE, "pure:coverage"),
-    ("coverage-tables", _FEW, "docs/estimators.md, simulated", Kind.CASES, "coverage_tables:tables"),
+    ("coverage-tables", _FEW, "docs/bounds.md, simulated", Kind.CASES, "coverage_tables:tables"),
 )
 
 

@@ -1,4 +1,7 @@
-"""`jettison dashboard` and `jettison report`."""
+"""`jettison dashboard`, `jettison report` and `jettison top`.
+
+Nothing is asked of the running query, so they work from any process that reaches the checkpoint, also after the end.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from rich.console import Console
 from jettison.errors import InvalidInput, refuse
 from jettison.page.html_page import whole
 from jettison.page.server import PageServer, Watched, is_loopback
+from jettison.page.terminal import screen, watch
 from jettison.page.view import Query
 
 
@@ -37,6 +41,20 @@ def run_report(console: Console, checkpoints: Sequence[str], path: Path) -> None
     text = whole([query.view() for query in opened(checkpoints)])
     path.write_text(text, "utf-8")
     console.print(f"{path}: {len(text) / 1e6:.1f} MB, to be opened in any browser", highlight=False)
+
+
+def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) -> None:
+    """Print the query once, or show it on the whole screen, kept up to date, until q is typed or Ctrl-C."""
+    (query,) = opened([checkpoint])
+    if every_s is not None:
+        watch(console, query, every_s)
+        return
+    view = query.view()
+    if not (view.batches or view.changes or view.panels):
+        expected = "`CHECKPOINT` must be that of a query that has run under Jettison"
+        hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
+        refuse(expected, checkpoint, hint=hint, error=InvalidInput)
+    console.print(screen(view, console.width))
 
 
 def opened(checkpoints: Sequence[str]) -> list[Query]:

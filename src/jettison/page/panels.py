@@ -1,4 +1,4 @@
-"""What only one mechanism can show, each as plain data: windows, groups, regions, a network, expensive keys.
+"""What only one mechanism can show, each as plain data: windows, groups, regions, a network, keys; and what is settled.
 
 A panel is made of the newest settings, what the start of the run said of its plans (`Policy.outline`), and records.
 """
@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, convert
 
+from jettison.core.redact import redacted
 from jettison.core.setting import Setting
+from jettison.core.storage import Folder
+from jettison.errors import InvalidInput
 from jettison.page.recent import Recent
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network.evaluate import evaluate
@@ -21,9 +24,10 @@ from jettison.policies.network.qos import LossTolerance, QoS
 from jettison.policies.network.range_setting import RangeDrop
 from jettison.policies.regions.region_setting import RegionDrop
 from jettison.runtime.companion import CompanionReport
+from jettison.settle.settled_record import load, stretches, summary
 from jettison.source.space import Attribute, Space
 
-_MOST_GROUPS, _MOST_KEYS = 100, 20
+_MOST_GROUPS, _MOST_KEYS, _MOST_STRETCHES = 100, 20, 20
 
 
 class WindowStrip(Struct, kw_only=True, tag="windows", tag_field="panel"):
@@ -114,7 +118,25 @@ class KeyCosts(Struct, kw_only=True, tag="keys", tag_field="panel"):
     dropped_keys: dict[str, int]
 
 
-Panel = WindowStrip | GroupShares | RegionMap | NetworkPicture | KeyCosts
+class SettledWindows(Struct, tag="settled", tag_field="panel"):
+    """What `jettison reconcile` has made exact, and what is open or lost: in words, and by stretches of event time."""
+
+    status: str
+    rows: list[tuple[str, str, str, str]]
+
+
+Panel = WindowStrip | GroupShares | RegionMap | NetworkPicture | KeyCosts | SettledWindows
+
+
+def settled_windows(home: Folder) -> Iterator[SettledWindows]:
+    """What is on record of settled windows, once anybody has looked for them."""
+    try:
+        record = load(home)
+    except InvalidInput as error:
+        yield SettledWindows(redacted(str(error)), [])
+    else:
+        if status := summary(record):
+            yield SettledWindows(status, list(stretches(record, _MOST_STRETCHES)))
 
 
 def panels(recent: Recent, settings: Mapping[str, Setting], companions: Sequence[CompanionReport]) -> Iterator[Panel]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jettison.core.setting import Setting
 from jettison.core.storage import Folder
+from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime.records import lines
 
 MOST_BATCHES = 5_000
@@ -50,9 +51,11 @@ class Recent:
         self.plans: deque[Record] = deque(maxlen=_MOST_PLANS)
         """Plans without their settings, which can be long; the shares kept stand in their place, under `shares`."""
         self.events: deque[Record] = deque(maxlen=_MOST_EVENTS)
-        """Starts, stops and faults."""
+        """Starts, stops, faults and orders."""
         self.panes: deque[Record] = deque(maxlen=_MOST_EVENTS)
         self.start: Record | None = None
+        self.order: Record | None = None
+        """The last order since then."""
         self.end: Record | None = None
         """The last start or stop."""
         self.newest_plan: Record | None = None
@@ -103,11 +106,13 @@ class Recent:
             self.panes.append(record)
         elif kind == "plan":
             self._take_plan(record)
-        elif kind in ("start", "stop", "fault"):
+        elif kind in ("start", "stop", "fault", "order"):
             self.events.append(record)
             if kind == "start":
-                self.start = record
-            if kind != "fault":
+                self.start, self.order = record, None  # should an order stand, that is said again
+            if kind == "order":
+                self.order = record
+            if kind in ("start", "stop"):
                 self.end = record
 
     def _take_plan(self, record: Record) -> None:
@@ -119,12 +124,12 @@ class Recent:
             self.dropping_plan = record
         short = {name: value for name, value in record.items() if name not in ("points", "abridged")}
         self.plans.append({**short, "shares": shares, "late_shares": late})
-        for setting in record["points"].values():
-            if setting.get("kind") == "window":
+        for setting in settings.values():
+            if isinstance(setting, WindowMarks):
                 self._take_marks(setting)
 
-    def _take_marks(self, setting: Mapping[str, Any]) -> None:
-        for place, (first, marks) in enumerate(zip(setting["first"], setting["marks"], strict=True)):
+    def _take_marks(self, setting: WindowMarks) -> None:
+        for place, (first, marks) in enumerate(zip(setting.first, setting.marks, strict=True)):
             known = self.marks.setdefault(place, {})
             known.update({first + offset: mark for offset, mark in enumerate(marks)})
             for number in sorted(known)[:-_MOST_WINDOWS]:

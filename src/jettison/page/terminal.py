@@ -1,4 +1,4 @@
-"""A query in the terminal, kept up to date: the figures of the page in text, as large as the window is."""
+"""A query in the terminal: the figures of the page in text, once or kept up to date, as large as the window is."""
 
 from __future__ import annotations
 
@@ -9,18 +9,29 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from typing import TypedDict
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, OverflowMethod, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from jettison.page.panels import KeyCosts
+from jettison.page.panels import KeyCosts, SettledWindows
 from jettison.page.view import Query, QueryView
+
+
+class _Cut(TypedDict, total=False):
+    """How a text that does not fit into its line is cut; empty where it may take several."""
+
+    overflow: OverflowMethod
+    no_wrap: bool
+
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _POLL_S = 0.2
 _LABEL = 20
+_CHANGES = 10  # that are printed where there is no window to fill
+_LEAST_LINES = 12  # of the head, the lines over time, and titles
 _STYLES = {"running": "green", "failed": "bold red", "silent": "yellow"}
 
 
@@ -41,13 +52,18 @@ def _live(console: Console) -> Live:
     return Live(console=console, screen=True, auto_refresh=False)
 
 
-def screen(view: QueryView, width: int, height: int) -> RenderableType:
-    """The query in at most `height` lines: what it is doing, how that went lately, and why plans changed."""
-    parts = [*_head(view), *_lines(view, max(width - _LABEL - 14, 10)), _points(view)]
-    parts += [part for panel in view.panels if isinstance(panel, KeyCosts) for part in _keys_of(panel)]
-    used = 5 + 3 + len(view.points) + 4 + sum(len(p.rows) + 5 for p in view.panels if isinstance(p, KeyCosts))
-    parts.append(_changes(view, max(height - used, 3)))
-    return Group(*parts, Text("q: quit", style="dim"))
+def screen(view: QueryView, width: int, height: int | None = None) -> RenderableType:
+    """What the query is doing, how that went lately, and why plans changed: in at most `height` lines, or in full."""
+    cut: _Cut = {} if height is None else {"overflow": "ellipsis", "no_wrap": True}
+    keys = [panel for panel in view.panels if isinstance(panel, KeyCosts)]
+    settled = [Text(_plain(panel.status), **cut) for panel in view.panels if isinstance(panel, SettledWindows)]
+    parts = [*_head(view, cut), *_lines(view, max(width - _LABEL - 14, 10)), _points(view)]
+    parts += [part for panel in keys for part in _keys_of(panel)]
+    parts += settled
+    if height is None:
+        return Group(*parts, _changes(view, _CHANGES, cut))
+    used = _LEAST_LINES + len(view.points) + len(settled) + sum(len(panel.rows) + 5 for panel in keys)
+    return Group(*parts, _changes(view, max(height - used, 3), cut), Text("q: quit", style="dim"))
 
 
 def sparkline(values: Sequence[float | None], top: float, width: int) -> str:
@@ -69,15 +85,18 @@ def _plain(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _head(view: QueryView) -> Iterator[RenderableType]:
+def _head(view: QueryView, cut: _Cut) -> Iterator[RenderableType]:
     title = Text.assemble((_plain(view.name), "bold"), "  ", (_plain(view.state_text), _STYLES.get(view.state, "dim")))
     if view.policy:
         title.append(f"  {view.policy}{', dry run' if view.dry_run else ''}", style="dim")
     yield title
     about = "about " if view.estimated_batches else ""
     yield Text(f"in all {view.batches:,} batches: {about}{view.kept:,} of {view.seen:,} rows kept")
+    if view.orders:
+        yield Text(f"set: {_plain('; '.join(view.orders))}", style="yellow", **cut)
     if view.plan_version is not None:
-        yield Text(f"plan {view.plan_version}: {_plain(view.cause)}", overflow="ellipsis", no_wrap=True)
+        yet = "" if view.plan_in_use else ", under which no batch on record has run yet"
+        yield Text(f"plan {view.plan_version}{yet}: {_plain(view.cause)}", **cut)
 
 
 def _lines(view: QueryView, width: int) -> Iterator[RenderableType]:
@@ -125,9 +144,9 @@ def _keys_of(panel: KeyCosts) -> Iterator[RenderableType]:
         yield table
 
 
-def _changes(view: QueryView, most: int) -> RenderableType:
-    table = Table("when", "what", "why", box=None, pad_edge=False)
-    table.columns[2].overflow, table.columns[2].no_wrap = "ellipsis", True
+def _changes(view: QueryView, most: int, cut: _Cut) -> RenderableType:
+    table = Table("when", "what", box=None, pad_edge=False)
+    table.add_column("why", **cut)
     for change in view.changes[: -most - 1 : -1]:
         what = f"plan {change.version}" if change.kind == "plan" else change.kind
         when = datetime.fromtimestamp(change.at_s).strftime("%H:%M:%S")

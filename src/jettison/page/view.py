@@ -17,13 +17,14 @@ from jettison.core import storage
 from jettison.core.redact import redacted
 from jettison.core.setting import Setting
 from jettison.core.storage import Folder
-from jettison.page.panels import Panel, panels
+from jettison.page.panels import Panel, panels, settled_windows
 from jettison.page.recent import Recent, read_setting
 from jettison.page.thinned import Series, thinned
 from jettison.runtime import plan_file
 from jettison.runtime.companion import reports
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.ledger_summary import Totals
+from jettison.runtime.orders import Orders, on_record
 from jettison.runtime.owner import BEAT_S, sign_of_life
 from jettison.runtime.restart import present_cause
 from jettison.runtime.schedule import NEVER_US, UNKNOWN_US, Schedule
@@ -50,7 +51,7 @@ class Point(Struct, kw_only=True):
 
 
 class Change(Struct, kw_only=True):
-    """Something that happened, in words: a plan, a start, a stop or a fault."""
+    """Something that happened, in words: a plan, a start, a stop, a fault or an order."""
 
     at_s: float
     kind: str
@@ -84,10 +85,11 @@ class QueryView(Struct, kw_only=True):
     state_text: str
     policy: str = ""
     dry_run: bool = False
+    orders: list[str] = []
+    """What a person has set, in words."""
     bound_s: float | None = None
     latency_s: float | None = None
     last_batch: int | None = None
-    last_at_s: float | None = None
     batches: int = 0
     estimated_batches: int = 0
     batches_shown: int = 0
@@ -95,6 +97,8 @@ class QueryView(Struct, kw_only=True):
     kept: int = 0
     dropped: int = 0
     plan_version: int | None = None
+    plan_in_use: bool = False
+    """Whether the last batch on record ran under it."""
     cause: str = ""
     answers: str = ""
     points: list[Point] = []
@@ -151,7 +155,8 @@ class Query:
                 _settings(past, None),
                 f"As plan {past['version']} of {at} had it, the last one that dropped rows.",
             )
-        bound_s = start.get("latency_bound_s")
+        bound_s = (recent.order or start).get("latency_bound_s")
+        orders = on_record(recent.order)
         state, state_text = self._state(now_s)
         with_rows = next((batch for batch in reversed(recent.batches) if batch["latency_s"] is not None), None)
         return QueryView(
@@ -161,11 +166,11 @@ class Query:
             state=state,
             state_text=state_text,
             policy=start.get("policy", ""),
-            dry_run=bool(start.get("dry_run")),
+            dry_run=bool(start.get("dry_run") or orders.dry_run),
+            orders=[redacted(one) for one in orders.words()],
             bound_s=bound_s,
             latency_s=None if with_rows is None else with_rows["latency_s"],
             last_batch=None if last is None else last["batch_id"],
-            last_at_s=None if last is None else last["at_s"],
             batches=totals.batches,
             estimated_batches=totals.estimated,
             batches_shown=len(recent.batches),
@@ -173,14 +178,15 @@ class Query:
             kept=totals.kept,
             dropped=totals.dropped,
             plan_version=None if newest is None else newest["version"],
-            cause=redacted(self._cause(newest, last)),
+            plan_in_use=newest is not None and last is not None and last["plan_version"] == newest["version"],
+            cause=redacted(self._cause(newest, last, orders)),
             answers=_answers(schedule, recent.start is not None),
             points=_points(start, last, by_point, settings),
             series=thinned(list(recent.batches)) if recent.batches else None,
             model=_model(recent, bound_s),
             changes=_changes(recent),
             faults=dict(Counter(event["kind"] for event in recent.events if event["record"] == "fault")),
-            panels=list(panels(recent, shown or settings, list(reports(self._home)))),
+            panels=[*settled_windows(self._home), *panels(recent, shown or settings, list(reports(self._home)))],
             panels_note=note,
         )
 
@@ -191,12 +197,13 @@ class Query:
         except ValueError:
             return None
 
-    def _cause(self, plan: Mapping[str, Any] | None, last: Mapping[str, Any] | None) -> str:
+    def _cause(self, plan: Mapping[str, Any] | None, last: Mapping[str, Any] | None, orders: Orders) -> str:
         """Why the newest plan stands: the reason after the last batch, where that came later."""
         if plan is None:
             return ""
         later = last is not None and plan["at_s"] < last["at_s"]
-        return (present_cause(self._home) if later else None) or str(plan["cause"])
+        present = present_cause(self._home) if later else None
+        return str(plan["cause"]) if not present else orders.why_keep_all(present) or present
 
     def _state(self, now_s: float) -> tuple[str, str]:
         end = self._recent.end
@@ -316,6 +323,8 @@ def _changes(recent: Recent) -> list[Change]:
             found.append(
                 Change(at_s=event["at_s"], kind=kind, text=f"error: {reason(error)}" if error else "the query ends")
             )
+        elif kind == "order":
+            found.append(Change(at_s=event["at_s"], kind=kind, text=redacted(event["text"])))
         else:
             text = redacted(f"{event['kind']}: {event['detail']}")
             found.append(Change(at_s=event["at_s"], kind=kind, text=text))

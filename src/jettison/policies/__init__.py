@@ -4,6 +4,7 @@ from jettison.policies.base import Policy
 from jettison.policies.groups.concept_drop import ConceptDrop
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network.range_setting import RangeDrop
+from jettison.policies.priority.priority_setting import LevelDrop
 from jettison.policies.regions.region_setting import RegionDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.uniform.uniform_drop import UniformDrop
@@ -14,6 +15,7 @@ from jettison.policies.window.window_marks import WindowMarks
 __all__ = [
     "ConceptDrop",
     "GroupDrop",
+    "LevelDrop",
     "Policy",
     "RandomDrop",
     "RangeDrop",

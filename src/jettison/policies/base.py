@@ -114,6 +114,15 @@ class Policy(ABC):
         """
         return self.plan(stats, budget)
 
+    def spare(self, predicates: Sequence[str]) -> None:
+        """Drop no row that one of these takes, from the next plan on, in place of those spared before.
+
+        Raises `InvalidSetting`, and changes nothing, where plans cannot tell such rows from others.
+        """
+        if predicates:
+            hint = "Spark compiles predicates when the query starts: give it to `guard(protect=...)`, and start again"
+            refuse("predicates that the query was started with", ", ".join(map(repr, predicates)), hint=hint)
+
     def learn(self, lesson: Lesson) -> None:
         """Take note of a batch; plans made from now on may differ."""
         return

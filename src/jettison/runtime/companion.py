@@ -30,6 +30,10 @@ class Companion(Protocol):
     def keeps_answers_exact(self) -> bool:
         """Whether an answer of the query can be called exact while it drops rows."""
 
+    @property
+    def least_latency_s(self) -> float:
+        """A tighter bound on the query's latency would work against it."""
+
     def status(self) -> object:
         """How it is doing; its text is shown."""
 

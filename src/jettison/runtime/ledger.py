@@ -157,6 +157,10 @@ class Ledger:
         """Record that something failed and every row was kept, or that a count is missing."""
         self._append("fault", at_s, kind=kind, detail=redacted(detail))
 
+    def order(self, at_s: float, text: str, latency_bound_s: float, orders: Mapping[str, Any]) -> None:
+        """Record what a person has set while the query runs, and all that stands now."""
+        self._append("order", at_s, text=redacted(text), latency_bound_s=latency_bound_s, orders=orders)
+
     def stop(self, at_s: float, *, error: str | None = None, **facts: Any) -> None:
         """Record that a run of the query ended."""
         self._append("stop", at_s, **facts, error=None if error is None else redacted(error))
@@ -199,7 +203,10 @@ class Ledger:
         return self._everything().points.get(kind, {})
 
     def gaps(self) -> list[int]:
-        """Batches that ran but are not on record, because the driver died between their commit and their record."""
+        """Batches that ran but are not on record, because the driver died between their commit and their record.
+
+        The first 10,000 of them, should a damaged number make more.
+        """
         recorded = self._everything().on_record.get("batch")
         return [] if recorded is None else recorded.missing(0)
 

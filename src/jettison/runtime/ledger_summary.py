@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
+from itertools import chain, islice
 
 from msgspec import UNSET, Struct, field
 
@@ -12,6 +13,7 @@ from jettison.core.ledger_record import CountedRecord, LedgerRecord, kind_of
 from jettison.runtime.records import Batch, Plan
 
 _PLANS = 2
+MOST_GAPS = 10_000
 
 
 class Ranges(Struct, array_like=True):
@@ -43,13 +45,14 @@ class Ranges(Struct, array_like=True):
             self.stretches[low:high] = [(min(start for start, _ in joined), max(end for _, end in joined))]
 
     def missing(self, first: int) -> list[int]:
-        """Numbers from `first` up to the largest that are not there."""
-        gaps: list[int] = []
-        expected = first
-        for start, end in self.stretches:
-            gaps.extend(range(expected, start))
-            expected = max(expected, end + 1)
-        return gaps
+        """Numbers from `first` up to the largest that are not there; the lowest `MOST_GAPS` of them.
+
+        Without a bound, one number that a damaged line has wrong would make more of them than memory holds.
+        """
+        starts = (start for start, _ in self.stretches)
+        ends = (end + 1 for _, end in self.stretches)
+        between = (range(max(first, low), high) for low, high in zip(chain((first,), ends), starts, strict=False))
+        return list(islice(chain.from_iterable(between), MOST_GAPS))
 
 
 class Totals(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

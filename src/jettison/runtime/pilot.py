@@ -30,6 +30,8 @@ from jettison.runtime import restart
 from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
+from jettison.runtime.obeyed_orders import ObeyedOrders
+from jettison.runtime.orders import Orders, Terms
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
 from jettison.runtime.plan_file import look_every
@@ -40,6 +42,7 @@ from jettison.runtime.touched import Wholeness
 log = logging.getLogger("jettison")
 
 _TICK_S = 0.25  # between plans while a batch runs
+_TICKS_A_LOOK = 4  # at the orders: a read each, which an object store answers slowly
 _LONGEST_CAUSE = 200  # of a plan that must always find room, and of what is quoted
 _RESTORED = "restored after a restart: "
 
@@ -69,6 +72,8 @@ class Pilot:
         The counts say what would have been kept; in truth every row was.
     least_doubt_us
         What speaks against every answer, whatever the plans do; see `Wholeness`.
+    terms
+        What orders the query can obey; all that its settings allow where not given.
     """
 
     def __init__(
@@ -85,10 +90,10 @@ class Pilot:
         entrance: frozenset[str] = frozenset(),
         dry_run: bool = False,
         least_doubt_us: int = NEVER_US,
+        terms: Terms | None = None,
     ) -> None:
         self._points = points
         self._policy = policy
-        self._settings = settings
         self._publisher = publisher
         self._folder = folder
         self.ledger = ledger
@@ -106,11 +111,11 @@ class Pilot:
         self.faults: Counter[str] = Counter()
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
         self.tally = Tally(protected, expected, entrance)
-        found = restart.found(publisher, ledger, folder, settings, self.fault)
-        self._board = PlanBoard(publisher, found.schedule)
+        self._obeyed = ObeyedOrders(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
+        found = restart.found(publisher, ledger, folder, self._obeyed.settings, self.fault)
+        self._board = PlanBoard(publisher, found.schedule, begun_us=found.begun_us)
         self._whole = Wholeness(found.schedule.doubts, least_doubt_us)
-        self.controller = found.controller or Controller(settings)
-        self.controller.dry_run = dry_run
+        self.controller = self._obeying(found.controller or Controller(self._obeyed.settings))
         # The restored share stands, and late rows are thinned: a backlog has grown in the meantime.
         plan = restart.first_plan(
             policy,
@@ -139,11 +144,16 @@ class Pilot:
     def start(self, **facts: Any) -> None:
         """Put the first plan in force and begin to renew it."""
         now_s = time.time()
-        bound_s, points = self._settings.latency_bound_s, list(self._points)
+        bound_s, points = self.latency_bound_s, list(self._points)
         restored = self.plan.cause.startswith(_RESTORED)
+        if interval_s := self._obeyed.settings.trigger_interval_s:
+            facts["trigger_s"] = interval_s
         if outline := dict(self._policy.outline()):
             facts["outline"] = outline
         self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
+        if still := "; ".join(self.orders.words()):
+            log.warning("jettison: still in force: %s. `jettison set CHECKPOINT --clear all` ends it", still)
+            self._obeyed.record(f"still in force: {still}")
         self._attempt(lambda: self._put_in_force(self.plan, now_s, at_once=True))
         if self.plan.version == 1:  # else the first batch may be one that the restart repeats
             self._runs_since_s = time.time()
@@ -226,7 +236,11 @@ class Pilot:
         self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
 
     def _planned(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
-        return self._policy.continued(previous, replace(stats, plan_bytes=self._publisher.plan_bytes), budget)
+        keep_all = self.orders.why_keep_all(budget.cause)
+        if keep_all is not None:
+            budget = replace(budget, share=1.0, late_share=1.0, cause=keep_all)
+        plan = self._policy.continued(previous, replace(stats, plan_bytes=self._publisher.plan_bytes), budget)
+        return plan if keep_all is None or plan.keeps_everything else plan.released(plan.version, keep_all)
 
     def _put_in_force(self, plan: DropPlan, at_s: float, *, at_once: bool = False) -> None:
         self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
@@ -240,6 +254,28 @@ class Pilot:
         self.controller.planned(plan.version, from_s)
         for old in sorted(self._plan_by_version)[:-64]:
             del self._plan_by_version[old]
+
+    @property
+    def latency_bound_s(self) -> float:
+        """The bound that is held: the program's own, or the one that a person has set."""
+        return self._obeyed.settings.latency_bound_s
+
+    @property
+    def orders(self) -> Orders:
+        """What a person has set, and what stands until it is cleared."""
+        return self._obeyed.orders
+
+    def _obey(self, given: Orders) -> None:
+        changed = self._obeyed.accept(given)
+        if changed is None:
+            return
+        self._obeying(self.controller).settings = self._obeyed.settings
+        if changed:
+            self._obeyed.record(changed)
+
+    def _obeying(self, controller: Controller) -> Controller:
+        controller.dry_run = self._dry_run or self.orders.why_keep_all("") is not None
+        return controller
 
     @property
     def doubts(self) -> Doubts:
@@ -316,13 +352,19 @@ class Pilot:
 
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
+        ticks = 0
         while not self._stopped.wait(_TICK_S):
             running, produced = self.batch_runs(), self.produced()
+            ticks += 1
+            given = self._obeyed.look() if ticks % _TICKS_A_LOOK == 0 else None
             with self._lock:
+                if given is not None:
+                    self._attempt(partial(self._obey, given))
                 if not running and self._runs_since_s is not None:
                     self._runs_since_s = time.time()
                 stats = self._last_stats
-                if stats is None and produced is not None:  # nothing was reported, but the source knows something
+                # Nothing was reported, but the source knows something, or a person has spoken.
+                if stats is None and (produced is not None or given is not None):
                     stats = self._nothing_seen(time.time())
                 if stats is not None:
                     self._attempt(partial(self._tick, stats, running=running, produced=produced))
@@ -337,8 +379,7 @@ class Pilot:
             action()
         except Exception as error:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
-            self.controller = Controller(self._settings)
-            self.controller.dry_run = self._dry_run
+            self.controller = self._obeying(Controller(self._obeyed.settings))
             everything = self._on_record.released(
                 self._last_version + 1, redacted(f"controller failed: {error}")[:_LONGEST_CAUSE]
             )

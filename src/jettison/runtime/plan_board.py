@@ -50,11 +50,22 @@ class PlanBoard:
         Carries the schedules.
     schedule
         What is on file already.
+    begun_us
+        The time of the batch that a restart may repeat: no plan that is posted counts for it, even if the clock was set
+        back since.
     """
 
-    def __init__(self, publisher: Publisher, schedule: Schedule, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        publisher: Publisher,
+        schedule: Schedule,
+        clock: Callable[[], float] = time.time,
+        *,
+        begun_us: int | None = None,
+    ) -> None:
         self._publisher = publisher
         self._clock = clock
+        self._not_before_us = 0 if begun_us is None else begun_us + 1
         self._writes_s: list[float] = []
         self._clock_went_back = False
         self._valid_until_us = publisher.lease_ends_us() or 0
@@ -77,7 +88,7 @@ class PlanBoard:
         if not at_once:
             self.restate(doubts)
         from_us = self._from_us(0.0 if at_once else self._lead_s())
-        schedule = self._as_found(from_us).followed_by(plan, from_us)
+        schedule = self._as_found(from_us).followed_by(plan, max(from_us, self._not_before_us))
         self._write(replace(schedule, doubts=doubts))
         return self.schedule.entries[-1].from_us / 1e6
 
@@ -93,6 +104,7 @@ class PlanBoard:
     def batch_done(self, started_s: float) -> None:
         """A batch that started then is committed: plans that only batches before it had are not needed again."""
         self.schedule = self.schedule.forgetting(int(started_s * 1e6))
+        self._not_before_us = 0  # what could be repeated has been
         soon_us = self._from_us(self._lead_s())
         latest_us = max(self.schedule.entries[-1].from_us, self._valid_until_us - self._lease_us)
         self._clock_went_back = latest_us > soon_us
@@ -101,7 +113,7 @@ class PlanBoard:
         from_us = self._from_us(self._lead_s())
         schedule = self._as_found(from_us)
         if schedule != self.schedule:
-            schedule = schedule.followed_by(self.schedule.newest, from_us)
+            schedule = schedule.followed_by(self.schedule.newest, max(from_us, self._not_before_us))
         self._write(replace(schedule, doubts=doubts))
 
     def _as_found(self, until_us: int) -> Schedule:

@@ -21,6 +21,7 @@ class Start(LedgerRecord, kw_only=True, tag="start"):
     schema: Natural
     latency_bound_s: Number | UnsetType = UNSET
     points: tuple[str, ...] | UnsetType = UNSET
+    trigger_s: Number | UnsetType = UNSET
     restored: bool | UnsetType = UNSET
     policy: str | UnsetType = UNSET
     outline: dict[str, Any] | UnsetType = UNSET
@@ -56,6 +57,14 @@ class Fault(LedgerRecord, kw_only=True, tag="fault"):
 
     kind: str
     detail: str
+
+
+class Order(LedgerRecord, kw_only=True, tag="order"):
+    """A person has set something while the query runs: what is new, in words, the bound now, and all orders that stand."""
+
+    text: str
+    latency_bound_s: Number
+    orders: dict[str, Any]
 
 
 class Stop(LedgerRecord, kw_only=True, tag="stop"):

@@ -10,7 +10,7 @@ from typing import Any
 from jettison.control.controller import Controller, ControlSettings
 from jettison.core.documents import encode, packed, parse, plain, restored
 from jettison.core.plan import DropPlan
-from jettison.core.storage import Folder, was_used
+from jettison.core.storage import Folder, newest_batch_us, was_used
 from jettison.errors import DamagedPlan
 from jettison.policies.base import STATE_BYTES, Policy
 from jettison.runtime.ledger import Ledger
@@ -18,7 +18,7 @@ from jettison.runtime.plan_board import Publisher
 from jettison.runtime.records import Plan
 from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Schedule
 
-_STATE_FILE, _POLICY = "controller.json", "policy"
+STATE_FILE, _POLICY = "controller.json", "policy"
 
 Fault = Callable[[str, str], None]
 """Told the kind of what failed, and what happened in words."""
@@ -34,6 +34,8 @@ class Found:
         What is published. It stays: a batch that a crash interrupted is repeated under the plan that it had.
     last_plan
         The last plan on file or on record.
+    begun_us
+        The time of the batch that was begun last and may be repeated, if there is one.
     next_version
         Versions go on where they were.
     controller
@@ -43,6 +45,7 @@ class Found:
     """
 
     schedule: Schedule
+    begun_us: int | None
     last_plan: DropPlan
     next_version: int
     controller: Controller | None
@@ -65,7 +68,7 @@ def found(publisher: Publisher, ledger: Ledger, folder: Folder, settings: Contro
         is_new = not (lost or on_record or was_used(folder))
         on_file = Schedule.of(DropPlan(0), NOWHERE if is_new else EVERYWHERE)
     next_version = max(last.version, *on_record, 0) + 1
-    return Found(on_file, last, next_version, *_saved(folder, settings, fault))
+    return Found(on_file, newest_batch_us(folder), last, next_version, *_saved(folder, settings, fault))
 
 
 def last_plan(on_file: DropPlan | None, on_record: Mapping[int, Plan], fault: Fault) -> DropPlan:
@@ -90,7 +93,7 @@ def save(folder: Folder, controller: Controller, policy: Policy, fault: Fault) -
             document = {**document, _POLICY: {"of": _identity(policy), "crc": _checksum(state), "state": state}}
         except Exception as error:
             fault("state", f"what the policy has learned cannot be saved ({type(error).__name__}: {error})")
-    folder.replace(_STATE_FILE, encode(document).encode())
+    folder.replace(STATE_FILE, encode(document).encode())
 
 
 def first_plan(policy: Policy, learned: Any, plan: Callable[[], DropPlan], fault: Fault) -> DropPlan:
@@ -120,7 +123,7 @@ def _checksum(text: str) -> int:
 
 def _saved(folder: Folder, settings: ControlSettings, fault: Fault) -> tuple[Controller | None, Any]:
     """The controller as it was saved, under settings that may have changed meanwhile, and what the policy knew."""
-    content = folder.read(_STATE_FILE)
+    content = folder.read(STATE_FILE)
     if content is None:
         return None, None
     learned = None
@@ -141,6 +144,6 @@ def _saved(folder: Folder, settings: ControlSettings, fault: Fault) -> tuple[Con
 def present_cause(folder: Folder) -> str | None:
     """Why the controller decided as it did when its state was saved last; `None` where that cannot be read."""
     try:
-        return str(parse(folder.read(_STATE_FILE) or b"null")["budget"]["cause"])
+        return str(parse(folder.read(STATE_FILE) or b"null")["budget"]["cause"])
     except (ValueError, TypeError, LookupError):
         return None

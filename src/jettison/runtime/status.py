@@ -61,6 +61,8 @@ class Status:
     lag_rows, lag_s
         Rows that have come and are in no batch on record, and how long the oldest of them has waited; `None` where the
         source is not asked.
+    orders
+        What a person has set while the query runs, in words; see `jettison set`.
     """
 
     mode: str
@@ -81,6 +83,7 @@ class Status:
     running_batch: str = ""
     lag_rows: int | None = None
     lag_s: float | None = None
+    orders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "error", None if self.error is None else redacted(self.error))
@@ -102,9 +105,10 @@ class Status:
             return f"ended{why}, {rows} in {self.batches} batches, {last}{companions}"
         running = f" {self.running_batch}" if self.running_batch and self.mode != "dry run" else ""
         lag = "" if self.lag_rows is None else f", {self.lag_rows:,} rows ({self.lag_s or 0.0:.1f} s) behind the source"
+        set_by_hand = f"; in force until cleared: {', '.join(self.orders)}" if self.orders else ""
         return (
             f"{self.mode} (keep fraction: {self._shares()}){running}, latency {latency} of {self.latency_bound_s:g} s{lag}, "
-            f"{rows}, plan {self.plan_version}: {self.cause}{companions}"
+            f"{rows}, plan {self.plan_version}: {self.cause}{set_by_hand}{companions}"
         )
 
     def _shares(self) -> str:

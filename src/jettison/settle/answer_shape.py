@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
@@ -67,17 +67,19 @@ class Shape:
             F.unix_micros(window["start"]).alias("start_us"), F.unix_micros(window["end"]).alias("end_us")
         ).distinct()
 
-    def only(self, answers: DataFrame, windows: Collection[Window]) -> DataFrame:
-        """The answers of these windows."""
-        window = F.col(self.window)
-        lengths: dict[int, list[int]] = {}
-        for one in windows:
-            lengths.setdefault(one.end_us - one.start_us, []).append(one.start_us)
-        chosen: Column = F.lit(False)
-        for length_us, starts in lengths.items():
-            as_long = F.unix_micros(window["end"]) - F.unix_micros(window["start"]) == length_us
-            chosen = chosen | (as_long & window["start"].isin([F.timestamp_micros(F.lit(start)) for start in starts]))
-        return answers.where(chosen)
+    def among(self, windows: Iterable[Window]) -> str:
+        """The condition, in SQL, that an answer belongs to one of these windows."""
+        window = f"`{self.window}`"
+        chosen = ", ".join(f"({one.start_us}L, {one.end_us}L)" for one in windows)
+        return f"(unix_micros({window}.start), unix_micros({window}.end)) in ({chosen})"
+
+    def only(self, answers: DataFrame, windows: Iterable[Window]) -> DataFrame:
+        """The answers of these windows, chosen once they are made.
+
+        Spark must not choose among rows, of which there are many more. It does not where a condition is
+        non-deterministic in the optimizer's eyes.
+        """
+        return answers.where(f"spark_partition_id() < 0 or {self.among(windows)}")
 
     def exact(self, answers: DataFrame) -> DataFrame:
         """The same answers, said to be what they are: exact, with bounds that are the value."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,9 @@ class Verdict:
     missing: int
 
 
-def audit(spark: SparkSession, checkpoint: str | Path, answers: str | Path | DataFrame) -> list[Verdict]:
+def audit(
+    spark: SparkSession, checkpoint: str | Path, answers: str | Path | DataFrame, *, keys: Sequence[str] = ()
+) -> list[Verdict]:
     """Compare the answers that a query gave with the settled ones: over all, by window, and by rows of the group.
 
     Parameters
@@ -59,6 +61,8 @@ def audit(spark: SparkSession, checkpoint: str | Path, answers: str | Path | Dat
         Of the query.
     answers
         What it gave, as Parquet or as a table.
+    keys
+        Columns that tell the answers of a window apart; by default all that are no answers with bounds.
     """
     home = storage.home(checkpoint)
     record = load(home)
@@ -72,9 +76,9 @@ def audit(spark: SparkSession, checkpoint: str | Path, answers: str | Path | Dat
     if not columns:
         hint = "pass the path to which the live query writes answers of `jt.` aggregates"
         refuse("answers must have bounds", f"columns {given.columns}", hint=hint, error=InvalidInput)
-    keys = [name for name in given.columns if name in exact.columns and name not in columns]
+    apart = [window, *keys] if keys else [one for one in given.columns if one in exact.columns and one not in columns]
     policy = history(Ledger(home / "ledger").records()).policy or "?"
-    return [verdict for name in columns for verdict in _verdicts(given, exact, keys, window, name, policy)]
+    return [verdict for name in columns for verdict in _verdicts(given, exact, apart, window, name, policy)]
 
 
 def _verdicts(

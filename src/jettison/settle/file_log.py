@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
+from pyarrow import fs
+
 from jettison.core.storage import Folder
 
 _NAME = re.compile(r"(\d+)(\.compact)?")
@@ -32,27 +34,34 @@ class FileLog:
         folder = checkpoint / "sources" / str(source)
         numbered = {name: match for name in folder.names() if (match := _NAME.fullmatch(name))}
         compact = max((int(match[1]) for match in numbered.values() if match[2]), default=-1)
-        self._files: dict[int, list[str]] = {}
+        self._files: dict[int, dict[str, int]] = {}
         for name, match in numbered.items():
             if int(match[1]) > compact or (match[2] and int(match[1]) == compact):
                 for entry in _entries(folder.read(name) or b""):
-                    self._files.setdefault(int(entry["batchId"]), []).append(unquote(entry["path"]))
-        self._sizes: dict[str, dict[str, int]] = {}
+                    files = self._files.setdefault(int(entry["batchId"]), {})
+                    files[unquote(entry["path"])] = int(entry["timestamp"])
+        self._listed: dict[str, dict[str, fs.FileInfo]] = {}
 
-    def files(self, after: int, through: int) -> list[str]:
-        """The files of all numbers after the first and up to the second, in their order."""
-        return [path for number in range(after + 1, through + 1) for path in self._files.get(number, ())]
+    def files(self, after: int, through: int) -> dict[str, int]:
+        """The files of all numbers after the first and up to the second, in their order, and when each was last changed.
+
+        In milliseconds since the epoch, as it was when Spark found the file.
+        """
+        numbers = range(after + 1, through + 1)
+        return {path: changed_ms for number in numbers for path, changed_ms in self._files.get(number, {}).items()}
 
     def is_known(self, after: int, through: int) -> bool:
         """Whether the log still holds all these numbers."""
         return all(number in self._files for number in range(after + 1, through + 1))
 
-    def size(self, path: str) -> int | None:
-        """Bytes of a file; `None` where it is gone. Each folder is listed once."""
-        folder, _, name = path.rpartition("/")
-        if folder not in self._sizes:
-            self._sizes[folder] = Folder(folder).sizes()
-        return self._sizes[folder].get(name)
+    def now(self, path: str) -> fs.FileInfo | None:
+        """A file as it is; `None` where it is gone. Each folder is listed once."""
+        parent, _, name = path.rpartition("/")
+        if parent not in self._listed:
+            filesystem, place = Folder(parent).located
+            selected = fs.FileSelector(place, allow_not_found=True)
+            self._listed[parent] = {info.base_name: info for info in filesystem.get_file_info(selected)}
+        return self._listed[parent].get(name)
 
 
 def _entries(content: bytes) -> Iterable[dict[str, Any]]:

@@ -46,11 +46,6 @@ class Span:
         """Rows that it took, as far as that is on record."""
         return sum(source.rows for source in self.sources)
 
-    @property
-    def name(self) -> str:
-        """In words."""
-        return f"batch {self.first}" if self.first == self.last else f"batches {self.first} to {self.last}"
-
 
 @dataclass(frozen=True, slots=True)
 class History:

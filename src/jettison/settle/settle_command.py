@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,45 +16,72 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from jettison.errors import InvalidInput, refuse
+from jettison.policies.network.document import load
+from jettison.settle.answer_shape import Query
 from jettison.settle.audited import Verdict, audit
-from jettison.settle.history import BEGINNING_US, END_US
+from jettison.settle.pipeline_output import output_of
+from jettison.settle.settled_record import time_of
 from jettison.settle.settlement import Settlement, reconcile
-from jettison.settle.touched_windows import Lost
+from jettison.settle.stretch import Source
 
 Session = AbstractContextManager[SparkSession]
 
 
+def named_query(
+    query: str | None, sources: Sequence[str], pipeline: Path | None, output: str | None
+) -> tuple[Query, list[Source]]:
+    """The query and its sources, as functions that are named or as a pipeline file has them."""
+    if (query is None) == (pipeline is None):
+        got = "neither" if query is None else "both"
+        refuse("one of --query and --pipeline must be given", got, hint="--query MODULE:FUNCTION or --pipeline FILE")
+    if pipeline is not None:
+        made, source = output_of(load(pipeline), output)
+        return made, [source]
+    return function(query or "", "--query"), [function(each, "--source") for each in sources]
+
+
 def run_reconcile(
-    console: Console, session: Session, checkpoint: str, query: str, to: str, sources: Sequence[str], **settings: Any
+    console: Console,
+    session: Session,
+    checkpoint: str,
+    query: Query,
+    to: str,
+    sources: Sequence[Source],
+    **settings: Any,
 ) -> Settlement:
     """Settle, with a progress bar, and say what was settled and what was not."""
-    made, readers = function(query, "--query"), [function(each, "--source") for each in sources]
     with session as spark, _bar(console) as bar:
         task = bar.add_task("reading the ledger", total=None)
 
         def progress(doing: str, rows: int, of: int) -> None:
             bar.update(task, description=doing, completed=rows, total=of or None)
 
-        done = reconcile(spark, checkpoint, made, to, sources=readers, progress=progress, **settings)
+        done = reconcile(spark, checkpoint, query, to, sources=sources, progress=progress, **settings)
     for line in told(done, dry_run=bool(settings.get("dry_run"))):
         console.print(line, highlight=False)
     return done
 
 
-def run_audit(console: Console, session: Session, checkpoint: str, answers: str) -> list[Verdict]:
+def run_audit(
+    console: Console, session: Session, checkpoint: str, answers: str, keys: Sequence[str] = ()
+) -> list[Verdict]:
     """Print how the answers that were given compare with the settled ones."""
     with session as spark:
-        verdicts = audit(spark, checkpoint, answers)
+        verdicts = audit(spark, checkpoint, answers, keys=keys)
+    console.print(verdict_table(verdicts))
+    return verdicts
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> Table:
+    """One line for each verdict."""
     table = Table("by", "answer", "compared", "with bounds", "covered", "median error", "bias", "missing")
     for one in verdicts:
         covered = "-" if one.coverage is None else f"{100 * one.coverage:.1f} %"
         error = "-" if one.median_error is None else f"{100 * one.median_error:.2f} %"
         bias = "-" if one.bias is None else f"{100 * one.bias:+.2f} %"
-        table.add_row(
-            one.by, one.answer, f"{one.compared:,}", f"{one.bounded:,}", covered, error, bias, f"{one.missing:,}"
-        )
-    console.print(table)
-    return verdicts
+        counts = f"{one.compared:,}", f"{one.bounded:,}"
+        table.add_row(one.by, one.answer, *counts, covered, error, bias, f"{one.missing:,}")
+    return table
 
 
 def told(done: Settlement, *, dry_run: bool) -> list[str]:
@@ -72,7 +99,10 @@ def told(done: Settlement, *, dry_run: bool) -> list[str]:
         lines.append(f"open until the watermark has passed them: {done.waiting:,}")
     if done.lost:
         lines.append(f"lost: {done.lost_windows:,} windows that are known, and all others in these times")
-        lines += [f"  {_times(lost)}: batches {lost.first} to {lost.last}, {lost.reason}" for lost in done.lost]
+        lines += [
+            f"  {time_of(lost.from_us)} to {time_of(lost.until_us)}: batches {lost.first} to {lost.last}, {lost.reason}"
+            for lost in done.lost
+        ]
     return lines
 
 
@@ -102,12 +132,3 @@ def _bar(console: Console) -> Progress:
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=console, transient=True)
-
-
-def _times(lost: Lost) -> str:
-    first = "the beginning" if lost.from_us <= BEGINNING_US else _time(lost.from_us)
-    return f"{first} to {'the end' if lost.until_us >= END_US else _time(lost.until_us)}"
-
-
-def _time(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(" ", "seconds")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -10,7 +12,7 @@ from msgspec import Struct
 from jettison.core.documents import Natural, Number, decode, encode
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, refuse
-from jettison.settle.touched_windows import Look, Lost, Window, all_windows
+from jettison.settle.touched_windows import Look, Lost, Window, all_windows, merged
 
 FOLDER = "settle"
 _FILE = "settled.json"
@@ -96,11 +98,35 @@ def save(home: Folder, settled: Settled) -> None:
     (home / FOLDER).replace(_FILE, encode(settled).encode())
 
 
-def summary(home: Folder) -> str | None:
-    """How much of a query's windows is settled, in words; `None` where nobody has looked yet."""
-    record = load(home)
+def summary(record: Settled) -> str | None:
+    """How much of a query's windows is settled, and since when, in words; `None` where nobody has looked yet."""
     if not record.looks and not record.lost:
         return None
     touched, lost = len(all_windows(record.looks)), len(record.lost_windows)
     done, left = len(record.settled), len(record.unsettled)
-    return f"of {touched:,} windows that rows were dropped from: {done:,} settled, {left:,} open, {lost:,} lost"
+    last_s = max((part.at_s or 0.0 for part in record.parts), default=0.0)
+    when = f"; exact by reconciliation since {time_of(round(last_s * 1e6))}" if last_s else ""
+    return f"of {touched:,} windows that rows were dropped from: {done:,} settled, {left:,} open, {lost:,} lost{when}"
+
+
+def stretches(record: Settled, most: int) -> Iterator[tuple[str, str, str, str]]:
+    """The times whose windows are settled, open and lost, with when or why: the newest of each, at most so many."""
+    for part in [part for part in record.parts if part.at_s is not None][-most:]:
+        for one in merged(part.windows)[-most:]:
+            yield "settled", time_of(one.start_us), time_of(one.end_us), time_of(round((part.at_s or 0.0) * 1e6))
+    for one in merged(record.unsettled)[-most:]:
+        yield "open", time_of(one.start_us), time_of(one.end_us), ""
+    for lost in record.lost[-most:]:
+        yield "lost", time_of(lost.from_us), time_of(lost.until_us), lost.reason
+
+
+def time_of(at_us: int) -> str:
+    """A time in words.
+
+    >>> time_of(0), time_of(2**63 - 1)
+    ('1970-01-01 00:00:00+00:00', 'the end')
+    """
+    try:
+        return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):  # before and after all times
+        return "the end" if at_us > 0 else "the beginning"

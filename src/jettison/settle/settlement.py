@@ -16,8 +16,8 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ from jettison.core.redact import redacted
 from jettison.core.storage import Folder
 from jettison.errors import CheckpointInUse, InvalidInput, explain, refuse
 from jettison.runtime.ledger import Ledger
-from jettison.runtime.owner import Owner, sign_of_life
+from jettison.runtime.owner import Owner
 from jettison.runtime.status import reason
 from jettison.settle.answer_shape import Query, Shape, shape_of
 from jettison.settle.history import History, Span, history
@@ -45,11 +45,11 @@ from jettison.settle.touched_windows import (
     parts,
     to_look_at,
 )
+from jettison.settle.working_hours import Hours, Manners
 
+_T = TypeVar("_T")
 LOOK_ROWS = 5_000_000
 PART_ROWS = 50_000_000
-_SHEDDING_S = 60.0  # a batch that dropped rows so long ago at most says that the live query sheds
-_LOOK_AGAIN_S = 30.0
 
 # In what Spark says of rows that it does not find.
 _GONE = re.compile(
@@ -57,9 +57,6 @@ _GONE = re.compile(
     r"|OffsetOutOfRange|offsets? .*out of range",
     re.I,
 )
-
-Hours = tuple[int, int]
-"""From this full hour of the day, local time, until before the other; across midnight if it is the smaller one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +173,8 @@ def reconcile(
         raise CheckpointInUse(message) from error
     try:
         record = _begun(load(home), str(to), shape)
-        run = _Run(home, known, stretches, shape, query, record, progress)
-        run.taken_over = lost
-        run.rows_per_s, run.hours, run.beside_shedding = rows_per_s, hours, beside_shedding
+        manners = Manners(rows_per_s, hours, beside_shedding)
+        run = _Run(home, known, stretches, shape, query, record, manners, progress, lost)
         return run.done(dry_run, part_rows, look_rows)
     finally:
         owner.release()
@@ -206,18 +202,17 @@ class _Run:
         shape: Shape,
         query: Query,
         record: Settled,
+        manners: Manners,
         progress: Progress,
+        taken_over: Sequence[str],
     ) -> None:
         self._home, self._known, self._stretches = home, known, stretches
-        self._shape, self._query, self._record, self._progress = shape, query, record, progress
+        self._shape, self._query, self._record = shape, query, record
+        self._manners, self._progress, self._taken_over = manners, progress, taken_over
         self._began_s = time.monotonic()
         self._rows_read, self._read_s = 0, 0.0
         self._looked_rows, self._looked_s = 0, 0.0
         self._stopped = ""
-        self.rows_per_s: float | None = None
-        self.hours: Hours | None = None
-        self.beside_shedding = False
-        self.taken_over: list[str] = []
 
     def done(self, dry_run: bool, part_rows: int, look_rows: int) -> Settlement:
         """Look, and settle."""
@@ -257,36 +252,22 @@ class _Run:
 
     def _look(self, run: Sequence[Span]) -> None:
         """Find the windows of shed batches; whatever cannot be read, alone or with others, is lost."""
-        readable = self._without_missing(run)
-        if not readable:
-            return
-        reading = self._stretches.rows(readable)
         began_s = time.monotonic()
         try:
+            reading = self._stretches.rows(run)
             found = self._shape.windows(self._query(*reading.frames)).collect()
             self._looked_rows += reading.check()
         except Exception as error:
             _raise_if_other(error)
-            if len(readable) > 1:
-                for half in (readable[: len(readable) // 2], readable[len(readable) // 2 :]):
-                    self._look(half)
-            else:
-                self._lose(readable, error)
+            for half in _halves(run):
+                self._look(half)
+            if len(run) == 1:
+                lost = lost_between(self._known, run, self._shape.delay_us, _why(error))
+                self._say(lost=(*self._record.lost, lost))
             return
         self._looked_s += time.monotonic() - began_s
         windows = tuple(sorted(Window(row["start_us"], row["end_us"]) for row in found if row["start_us"] is not None))
-        self._say(looks=(*self._record.looks, Look(readable[0].first, readable[-1].last, windows)))
-
-    def _without_missing(self, run: Sequence[Span]) -> Sequence[Span]:
-        """The batches that may be readable, if they are neighbours; otherwise they are looked at apart."""
-        for place, span in enumerate(run):
-            if why := self._stretches.missing(span):
-                self._lose([span], SourceGone(why))
-                for side in (run[:place], run[place + 1 :]):
-                    if side:
-                        self._look(side)
-                return ()
-        return run
+        self._say(looks=(*self._record.looks, Look(run[0].first, run[-1].last, windows)))
 
     def _give_up_unfinished(self) -> None:
         """Remove what a run that did not end was writing; its windows are settled like others."""
@@ -320,14 +301,14 @@ class _Run:
         part = Part(number=number, windows=tuple(windows), through=self._known.last)
         self._say(parts=(*self._record.parts, part))
         spans = needed(part.windows, self._known, self._record.looks)
-        reading = self._stretches.rows(spans)
-        began_s = time.monotonic()
+        began_s, at_s = time.monotonic(), time.time()
         others = tuple(other for other in self._record.parts if other.number != part.number)
-        answers = self._shape.only(self._query(*reading.frames), part.windows)
-        at_s = time.time()
-        exact = self._shape.exact(answers).withColumn("settled_at", F.timestamp_micros(F.lit(round(at_s * 1e6))))
+        folder = f"{self._record.to}/settlement={part.number}"
         try:
-            exact.write.mode("overwrite").parquet(f"{self._record.to}/settlement={part.number}")
+            reading = self._stretches.rows(spans)
+            answers = self._shape.only(self._query(*reading.frames), part.windows)
+            exact = self._shape.exact(answers).withColumn("settled_at", F.timestamp_micros(F.lit(round(at_s * 1e6))))
+            exact.write.mode("overwrite").parquet(folder)
             rows = reading.check()
         except Exception as error:
             _raise_if_other(error)
@@ -337,61 +318,39 @@ class _Run:
         self._rows_read, self._read_s = self._rows_read + rows, self._read_s + took_s
         done = msgspec.structs.replace(part, rows_read=rows, at_s=at_s)
         self._say(parts=(*others, done))
-        if self.rows_per_s:
-            time.sleep(max(rows / self.rows_per_s - took_s, 0.0))
+        self._manners.rest(rows, took_s)
 
     def _apart(self, part: Part, others: tuple[Part, ...], spans: Sequence[Span], error: Exception) -> None:
         """What could not be read for many windows may be readable for some of them."""
         self._remove(part)
         self._say(parts=others)
-        if len(part.windows) > 1:
-            for half in (part.windows[: len(part.windows) // 2], part.windows[len(part.windows) // 2 :]):
-                self._settle_part(half)
-        else:
+        for half in _halves(part.windows):
+            self._settle_part(half)
+        if len(part.windows) == 1:
             (window,) = part.windows
             lost = Lost(spans[0].first, spans[-1].last, _why(error), window.start_us, window.end_us - 1)
             self._say(lost=(*self._record.lost, lost))
+
+    def _must_stop(self) -> bool:
+        self._stopped = self._stopped or self._manners.reason_to_stop(self._home, self._progress)
+        return bool(self._stopped)
 
     def _remove(self, part: Part) -> None:
         folder = Folder(self._record.to) / f"settlement={part.number}"
         for name in folder.names():
             folder.delete(name)
 
-    def _lose(self, spans: Sequence[Span], error: Exception) -> None:
-        self._say(lost=(*self._record.lost, lost_between(self._known, spans, self._shape.delay_us, _why(error))))
-
     def _say(self, **changes: object) -> None:
-        if self.taken_over:  # this one was silent for too long, and must not write over what the other has done
-            raise CheckpointInUse(self.taken_over[0])
+        if self._taken_over:  # this one was silent for too long, and must not write over what the other has done
+            raise CheckpointInUse(self._taken_over[0])
         self._record = self._record.saying(**changes)
         save(self._home, self._record)
 
-    def _must_stop(self) -> bool:
-        """Whether the live query sheds; waits for the hours in which to work."""
-        while self.hours is not None and not within(self.hours, datetime.now().hour):
-            self._progress(f"waiting until {self.hours[0]}:00", 0, 0)
-            time.sleep(_LOOK_AGAIN_S)
-        if not self.beside_shedding and sheds(self._home, time.time()):
-            self._stopped = "the live query sheds"
-        return bool(self._stopped)
 
-
-def within(hours: Hours, hour: int) -> bool:
-    """Whether an hour of the day is one of these.
-
-    >>> within((22, 6), 23), within((22, 6), 6), within((8, 9), 8)
-    (True, False, True)
-    """
-    first, end = hours
-    return first <= hour < end if first < end else hour >= first or hour < end
-
-
-def sheds(home: Folder, now_s: float) -> bool:
-    """Whether the live query runs, and its last batch on record dropped rows not long ago."""
-    batch = None if sign_of_life(home) is None else Ledger(home / "ledger").last("batch")
-    if batch is None or now_s - batch["at_s"] > _SHEDDING_S:
-        return False
-    return any(point["dropped"] for point in batch["points"].values())
+def _halves(some: Sequence[_T]) -> list[Sequence[_T]]:
+    """Two parts of what is more than one."""
+    middle = len(some) // 2
+    return [some[:middle], some[middle:]] if middle else []
 
 
 def _raise_if_other(error: Exception) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -54,7 +54,7 @@ class Stretches:
             after, through = _numbers(stretch)
             if not self._log(place).is_known(after, through):
                 return "its files are not in Spark's log"
-            gone = [path for path in self._files(place, [span]) if self._log(place).size(path) is None]
+            gone = [path for path in self._files(place, [span]) if self._log(place).now(path) is None]
             if gone:
                 return f"{gone[0]} is gone" + (f", and {len(gone) - 1} more" if len(gone) > 1 else "")
         return None
@@ -63,21 +63,38 @@ class Stretches:
         """Bytes of the files of some batches; `None` where a source is no folder of files."""
         if not all(map(_is_of_files, (stretch for span in spans for stretch in span.sources))):
             return None
-        return sum(
-            self._log(place).size(path) or 0
-            for place, _ in enumerate(self._sources)
-            for path in self._files(place, spans)
-        )
+        found = [
+            self._log(place).now(path) for place in range(len(self._sources)) for path in self._files(place, spans)
+        ]
+        return sum(info.size or 0 for info in found if info is not None)
 
     def rows(self, spans: Sequence[Span]) -> Reading:
-        """The rows that some batches took, each with the weight of one that was certainly kept."""
-        frames, observed = [], []
-        for place, source in enumerate(self._sources):
-            count = Observation(f"jettison_settle_{place}")
-            frame = self._frame(place, source, spans)
-            frames.append(frame.observe(count, F.count(F.lit(1)).alias(_ROWS)).withColumn("jt_weight", F.lit(1.0)))
-            observed.append(count)
-        return Reading(spans, frames, observed)
+        """The rows that some batches took, each with the weight of one that was certainly kept.
+
+        Raises `SourceGone` where it is known that they are not there any more.
+        """
+        for span in spans:
+            if why := self.missing(span):
+                raise SourceGone(why)
+        frames = [self._frame(place, source, spans) for place, source in enumerate(self._sources)]
+        observed: dict[int, Observation] = {}
+        for place, frame in enumerate(frames):
+            # To count rows takes longer than to treat them: only where they may not be those that the query took.
+            if not self._is_as_it_was(place, spans):
+                observed[place] = Observation(f"jettison_settle_{place}")
+                frames[place] = frame.observe(observed[place], F.count(F.lit(1)).alias(_ROWS))
+        return Reading(spans, [frame.withColumn("jt_weight", F.lit(1.0)) for frame in frames], observed)
+
+    def _is_as_it_was(self, place: int, spans: Sequence[Span]) -> bool:
+        """Whether what some batches took is in files that nobody has changed since."""
+        if not all(_is_of_files(span.sources[place]) for span in spans):
+            return False
+        for path, changed_ms in self._files(place, spans).items():
+            info = self._log(place).now(path)
+            # Some filesystems tell the time in seconds.
+            if info is None or info.mtime_ns is None or info.mtime_ns // 10**9 != changed_ms // 1000:
+                return False
+        return True
 
     def schemas(self, known: Sequence[Span]) -> list[Any]:
         """The columns of each source; nothing is read for them."""
@@ -103,8 +120,11 @@ class Stretches:
             self._logs[place] = FileLog(self._checkpoint, place)
         return self._logs[place]
 
-    def _files(self, place: int, spans: Sequence[Span]) -> list[str]:
-        return [path for span in spans for path in self._log(place).files(*_numbers(span.sources[place]))]
+    def _files(self, place: int, spans: Sequence[Span]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for span in spans:
+            found |= self._log(place).files(*_numbers(span.sources[place]))
+        return found
 
     def _of_topics(self, place: int, source: Source, stretches: Sequence[SourceStretch]) -> DataFrame:
         frames: list[DataFrame] = []
@@ -132,19 +152,16 @@ _EARLIEST = -2  # Spark's word for it in offsets
 class Reading:
     """The rows of some batches, and whether they were all there once they have been read."""
 
-    def __init__(self, spans: Sequence[Span], frames: list[DataFrame], observed: list[Observation]) -> None:
+    def __init__(self, spans: Sequence[Span], frames: list[DataFrame], observed: Mapping[int, Observation]) -> None:
         self._spans, self.frames, self._observed = spans, frames, observed
 
     def check(self) -> int:
         """How many rows were read; raises `SourceGone` if they are not as many as the batches took."""
-        total = 0
-        for place, observed in enumerate(self._observed):
-            read = int(observed.get[_ROWS])
-            took = sum(span.sources[place].rows for span in self._spans)
+        for place, observed in self._observed.items():
+            read, took = int(observed.get[_ROWS]), sum(span.sources[place].rows for span in self._spans)
             if read != took and all(span.counted for span in self._spans):
                 raise SourceGone(f"the source gives {read:,} rows where the query took {took:,}")
-            total += read
-        return total
+        return sum(span.rows for span in self._spans)
 
 
 def _is_of_files(stretch: SourceStretch) -> bool:

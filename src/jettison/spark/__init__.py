@@ -1,1 +1,1 @@
-"""The Spark backend: the only package that imports pyspark."""
+"""The Spark backend: the only package of the running query that imports pyspark; settling and the laboratory do too."""

@@ -94,7 +94,8 @@ def count(
     A group of which no row was kept is not in the result at all.
     """
     counted = F.lit(1.0) if isinstance(col, str) and col == "*" else F.when(named(col).isNotNull(), F.lit(1.0))
-    return _aggregate(estimate.count_estimate, lambda x, w: Moments(), counted, window, confidence, weight, F.count)
+    answer = _aggregate(estimate.count_estimate, lambda x, w: Moments(), counted, window, confidence, weight, F.count)
+    return answer.alias(f"count({col})")
 
 
 def sum(
@@ -105,7 +106,8 @@ def sum(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sum of `col` over all rows, dropped ones included. Parameters and result as for `count`."""
-    return _aggregate(estimate.sum_estimate, _sum_moments, col, window, confidence, weight, F.try_sum)
+    answer = _aggregate(estimate.sum_estimate, _sum_moments, col, window, confidence, weight, F.try_sum)
+    return answer.alias(f"sum({col})")
 
 
 def avg(
@@ -121,7 +123,8 @@ def avg(
     --------
     >>> rides.groupBy("route").agg(avg("fare").alias("fare")).select("fare.value", "fare.upper")  # doctest: +SKIP
     """
-    return _aggregate(estimate.mean_estimate, _mean_moments, col, window, confidence, weight, F.try_avg)
+    answer = _aggregate(estimate.mean_estimate, _mean_moments, col, window, confidence, weight, F.try_avg)
+    return answer.alias(f"avg({col})")
 
 
 def variance(
@@ -132,7 +135,8 @@ def variance(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sample variance of `col`, as Spark's `var_samp`. Parameters and result as for `count`."""
-    return _aggregate(estimate.variance_estimate, _spread_moments, col, window, confidence, weight)
+    answer = _aggregate(estimate.variance_estimate, _spread_moments, col, window, confidence, weight)
+    return answer.alias(f"variance({col})")
 
 
 def stddev(
@@ -143,7 +147,8 @@ def stddev(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sample standard deviation of `col`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
-    return _aggregate(estimate.stddev_estimate, _spread_moments, col, window, confidence, weight)
+    answer = _aggregate(estimate.stddev_estimate, _spread_moments, col, window, confidence, weight)
+    return answer.alias(f"stddev({col})")
 
 
 def percentile(
@@ -171,7 +176,8 @@ def percentile(
     if not 0.0 <= percentage <= 1.0:
         refuse("`percentage` must lie in [0, 1]", repr(percentage), hint="0.95 for the 95th percentile")
     moments = partial(_percentile_moments, percentile_ranks(percentage))
-    return _aggregate(percentile_estimate(percentage), moments, col, window, confidence, weight)
+    answer = _aggregate(percentile_estimate(percentage), moments, col, window, confidence, weight)
+    return answer.alias(f"percentile({col})")
 
 
 def evidence(col: Column | str, *, weight: Column | str = "jt_weight") -> Column:

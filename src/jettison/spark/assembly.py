@@ -17,6 +17,7 @@ from jettison.policies import Policy
 from jettison.runtime.books import ExactCounts
 from jettison.runtime.companion import Companion
 from jettison.runtime.ledger import Ledger
+from jettison.runtime.orders import Terms
 from jettison.runtime.owner import Owner
 from jettison.runtime.pilot import Pilot
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US
@@ -183,8 +184,15 @@ class Assembly:
             entrance=frozenset(entrance),
             dry_run=self._dry_run,
             # No weight stands for what a companion drops.
+            terms=Terms(
+                settings,
+                max([self.plan_read_s, *(one.least_latency_s for one in companions)]),
+                "".join(one.name for one in companions),
+            ),
             least_doubt_us=self._shed_before_us if all(one.keeps_answers_exact for one in companions) else DEPENDENT_US,
         )
+        if self._channel.damage is not None:
+            pilot.fault("plan", f"the plan on file could not be read, and was replaced ({self._channel.damage})")
         run = Run(spark, self._checkpoint, pilot, self.points, self.mechanisms, companions, self.owner, self._channel)
         doubts.register(spark, self._channel)  # once more: a start that failed has ended it
         pilot.aside, pilot.batch_runs = run.look_at_plan, run.batch_runs
@@ -199,6 +207,7 @@ class Assembly:
     def _connect(self, spark: SparkSession) -> None:
         """Make sure that the plan file exists and that Spark sees what this process writes."""
         if self.spark is None:
+            validate.since(spark, (4, 0), "a guard")
             close_ended(self._checkpoint)
             self.owner.refuse_second()
             self._channel.prepare()

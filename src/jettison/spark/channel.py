@@ -54,6 +54,8 @@ class Channel:
         self._folder = folder
         self.plan_bytes = min(size, MOST_PLAN_BYTES)
         self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
+        self.damage: str | None = None
+        """What was wrong with the file that `prepare` found, if anything."""
 
     @property
     def uri(self) -> str:
@@ -82,16 +84,16 @@ class Channel:
     def prepare(self) -> None:
         """Make sure that a file of the right size is there: Spark looks at its length when the query is built.
 
-        What is on file stays, unless it is too large for this policy's file. Where it is lost after an earlier run, nobody
-        knows any more in which answers rows are missing, so all are in doubt.
+        What is on file stays, unless it is damaged, or too large for this policy's file. Where it is lost after an earlier
+        run, nobody knows any more in which answers rows are missing, so all are in doubt.
         """
         content = self._folder.read(PLAN_FILE)
-        if content is not None and len(content) == self._size:
-            return
         try:
             schedule = None if content is None else plan_file.decode(content)
-        except DamagedPlan:
-            schedule = None
+        except DamagedPlan as error:  # left there, it would make Spark read other text than this process
+            schedule, self.damage = None, str(error)
+        if content is not None and schedule is not None and len(content) == self._size:
+            return
         if schedule is None:
             is_new = content is None and not (self._folder / "ledger").names() and not was_used(self._folder)
             schedule = Schedule.of(DropPlan(0, cause="not started"), NOWHERE if is_new else EVERYWHERE)

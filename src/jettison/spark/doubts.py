@@ -5,9 +5,10 @@ has come. So an aggregate looks, at the moment at which it makes its answer, int
 application. It finds them through a view, because an aggregate is written without naming its guard.
 
 Each aggregate has a mark. A guarded query that finds the mark in its own plan says on file how to judge that answer
-(`jettison.spark.judged`), and no other guard has a say in it. All other answers, such as those over rows that were stored
-or inside of `foreachBatch`, are in doubt from the first row on that any guard of this application has dropped, also one
-whose query has ended. Where there was no guard at all, nobody can vouch for an answer.
+(`jettison.spark.judged`), and no other guard has a say in it. It says so only to answers that were planned before it
+started: the same aggregate may be used once more, over rows of which it knows nothing. All other answers, such as those
+over rows that were stored or inside of `foreachBatch`, are in doubt from the first row on that any guard of this
+application has dropped, also one whose query has ended. Where there was no guard at all, nobody can vouch for an answer.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ def register(spark: SparkSession, channel: Channel) -> None:
     said = channel.doubts(spark)
     with _lock:
         _running[_application(spark), channel.uri] = channel, said
+        _publish(spark)
+
+
+def started(spark: SparkSession, channel: Channel) -> None:
+    """The query of `channel` is planned: what it says of its own answers is for no other."""
+    key = _application(spark), channel.uri
+    with _lock:
+        _, said = _running[key]
+        _running[key] = channel, said.select(F.concat(F.substring_index("doubts", ";", 1), F.lit(";")).alias("doubts"))
         _publish(spark)
 
 

@@ -9,12 +9,11 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from jettison.core import hashing
 from jettison.core.documents import LONGEST_S
 from jettison.errors import refuse
-from jettison.spark.validate import quoted
+from jettison.spark.validate import can_be_hashed, quoted
 
 PLAN = "jt_plan"
 """Column of the plan beside the rows of a stream."""
@@ -128,9 +127,7 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     nullable = [column for column, field in zip(ids, rows.select(*ids).schema.fields, strict=True) if field.nullable]
     if not nullable:
         return known
-    held = [
-        field for field in rows.schema.fields if not field.name.startswith(_OURS) and _can_be_hashed(field.dataType)
-    ]
+    held = [field for field in rows.schema.fields if not field.name.startswith(_OURS) and can_be_hashed(field.dataType)]
     others = [rows[quoted(field.name)] for field in held]
     return F.when(reduce(or_, [column.isNull() for column in nullable]), F.xxhash64(salt, *others)).otherwise(known)
 
@@ -138,14 +135,6 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
 def salted(name: str, token: str) -> Column:
     """The salt that makes decisions of this name in this query independent of all others, as a literal."""
     return F.lit(hashing.salt(name, token)).cast("bigint")
-
-
-def _can_be_hashed(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _can_be_hashed(kind.elementType)
-    if isinstance(kind, StructType):
-        return all(_can_be_hashed(field.dataType) for field in kind.fields)
-    return not isinstance(kind, (MapType, VariantType))
 
 
 def sound_share(share: Column) -> Column:

@@ -22,7 +22,9 @@ from jettison.spark.explained import Node, lists, split
 _MOST_ANSWERS = 64  # they travel in the plan file, whose size is fixed
 # What `doubts.doubt` looks like: the mark, and the window if there is one.
 _MARK = re.compile(r"scalar-subquery#\d+ \[\], (\w+):, -1\), ;, 1\) as double\), (.{0,200})", re.DOTALL)
-_WINDOW = re.compile(r"coalesce\(cast\(\(unix_micros\([^#()]*#(\d+)-T\d+ms\.start\) \+ ")
+_WINDOW = re.compile(
+    r"coalesce\(cast\(\(unix_micros\((?:[^#()]*#(\d+)-T\d+ms|lateralAliasReference\(([^#()]+)\))\.start\) \+ "
+)
 _WATERMARK = re.compile(r"~EventTimeWatermark ([\w-]+), (?:[^#]*#(\d+): )?")
 # Beside every column that has the watermark, and every window made of it. Not beside these alone: the mark travels with
 # schemas, into files and on to other columns.
@@ -66,9 +68,7 @@ def judged(
     found: dict[str, list[int | None]] = {}
     left_out: set[str] = set()
     for node in plan:
-        answers = {
-            mark: match[1] if (match := _WINDOW.match(rest)) else None for mark, rest in _MARK.findall(node.text)
-        }
+        answers = {mark: _window_of(rest, node.text) for mark, rest in _MARK.findall(node.text)}
         if answers and _depends_on_others(node, plan_reads):
             left_out.update(answers)
         margins = {
@@ -77,7 +77,7 @@ def judged(
             if window is not None and (not held_back or _is_delivered(node, window))
         }
         for mark, window in answers.items():
-            found.setdefault(mark, []).append(margins.get(window))
+            found.setdefault(mark, []).append(None if window is None else margins.get(window))
     watermarks = {match[1] for node in plan if (match := _WATERMARK.match(node.text))}
     delays_ms = {int(delay) for node in plan for delay in _DELAY.findall(node.text)}
     one = len(watermarks) == len(delays_ms) == 1
@@ -87,6 +87,15 @@ def judged(
         if mark not in left_out
     }
     return margins_us, delays_ms.pop() * 1000 if one else None
+
+
+def _window_of(text: str, operator: str) -> str | None:
+    """The attribute that holds the window of an answer. Spark 4.0 may call it by its name among the operator's columns."""
+    match = _WINDOW.match(text)
+    if match is None or match[1]:
+        return None if match is None else match[1]
+    named = set(re.findall(rf"(?:\[|, ){re.escape(match[2])}#(\d+)-T", operator))
+    return named.pop() if len(named) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,7 @@ class LoadAware:
     ) -> None:
         self.name = self.__name__ = getattr(fn, "__name__", _WHERE)
         self.operator = f"MapInArrow {self.name}("
+        self.least_latency_s = LATENCY_OVER_WAIT * settings.bound_s
         self._settings, self._made = settings, made
         self._home, self._folder = storage.home(checkpoint.uri), costs_folder(checkpoint.uri)
         if self._folder.uri in _OPEN:

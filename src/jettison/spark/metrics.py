@@ -40,6 +40,7 @@ _LOOK_AGAIN_S = 0.5
 _PATIENCE_S, _LITTLE_PATIENCE_S = 5.0, 1.0
 _REMEMBERED_BATCHES = 64
 _FAILURES = 3
+_DESCRIBES_FILTERS = (4, 3)
 
 Mark = tuple[str, str]
 """Texts that tell the filter of rows seen at a drop point, and that of rows kept."""
@@ -240,6 +241,8 @@ def by_metrics(spark: SparkSession, folder: Folder, *, required: bool) -> bool:
     url = validate.web_interface(spark)
     if url is None:
         trouble: str | None = "a session without one (spark.ui.enabled=false, or Spark Connect)"
+    elif validate.version(spark) < _DESCRIBES_FILTERS:  # nothing is tried: its list may still be empty
+        trouble = f"that of Spark {spark.version} does not say which filter is which; since 4.3 it does"
     else:
         trouble = Executions(url, spark.sparkContext.applicationId, "").trouble()
     if required:

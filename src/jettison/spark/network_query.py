@@ -27,6 +27,7 @@ from jettison.policies.network.graph import Arc, Box, Input, Output, QueryGraph,
 from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.network.picture import describe, draw
 from jettison.policies.network.qos import QoS
+from jettison.runtime.inquiry import Asked
 from jettison.spark import validate
 from jettison.spark.assembly import Accounting
 from jettison.spark.box_facts import BoxFacts, box_facts
@@ -62,6 +63,7 @@ class ShedderSettings(TypedDict, total=False):
     late_share: float
     accounting: Accounting
     plan_lease: Duration
+    ask: Asked | None
 
 
 @dataclass(frozen=True, slots=True)

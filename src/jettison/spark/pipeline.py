@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -45,25 +46,28 @@ def build(spark: SparkSession, pipeline: Pipeline) -> Network:
     streams: dict[str, Stream] = {}
     for name, source in pipeline.inputs.items():
         row_id = (source.row_id,) if isinstance(source.row_id, str) else source.row_id
+        reader = opened(spark.readStream, source)
+        rows = reader.load() if source.path is None else reader.load(source.path)
         streams[name] = network.input(
-            name, _opened(spark, source), row_id=row_id, arrival=source.arrival, rate=source.rate, values=source.values
+            name, rows, row_id=row_id, arrival=source.arrival, rate=source.rate, values=source.values
         )
     for box in graph.boxes.values():
         body = pipeline.boxes[box.name]
-        streams[box.name] = network.add(box, _function(box, body.sql, body.watermark))
+        streams[box.name] = network.add(box, box_function(box, body.sql, body.watermark))
     for name, output in graph.outputs.items():
         network.output(name, streams[output.source], pipeline.outputs[name].path, qos=output.qos)
     return network
 
 
-def _opened(spark: SparkSession, source: InputFile) -> DataFrame:
-    reader = spark.readStream.format(source.format).options(**source.options)
-    if source.schema is not None:
-        reader = reader.schema(source.schema)
-    return reader.load() if source.path is None else reader.load(source.path)
+def opened(reader: Any, source: InputFile) -> Any:
+    """A reader, of a stream or of what lies there, with all but the path of an input."""
+    reader = reader.format(source.format).options(**source.options)
+    return reader if source.schema is None else reader.schema(source.schema)
 
 
-def _function(box: Box, sql: str, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
+def box_function(box: Box, sql: str, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
+    """What a box of the file does with the streams that enter it."""
+
     def apply(*entering: DataFrame) -> DataFrame:
         if not sql:
             return union_all(*entering)

@@ -87,6 +87,7 @@ class Run:
             self.close("the query did not start")
             raise
         self._query = query
+        doubts.started(self._spark, self._channel)
         self._listener = ProgressListener(
             self.pilot, self._report, str(query.runId), self.close, self._plan_reader.plan_metrics, self._idle_after_s()
         )
@@ -107,9 +108,10 @@ class Run:
         except Exception:  # whatever cannot be asked any more has ended
             return True
 
-    def status(self, bound_s: float, *, dry_run: bool) -> Status:
+    def status(self, *, dry_run: bool) -> Status:
         """How the query is doing right now, or did until it ended."""
         plan, tally, ended = self.pilot.plan, self.pilot.tally, self.has_ended
+        bound_s, orders = self.pilot.latency_bound_s, self.pilot.orders
         keep = self._shares(plan)
         of_late = {name: setting.keep_fraction_of_late for name, setting in plan.points.items() if name in keep}
         late = {name: share for name, share in of_late.items() if share != keep[name]}
@@ -117,7 +119,7 @@ class Run:
         mode = "keeping everything" if plan.keeps_everything else "thinning late rows" if only_late else "shedding"
         lag_rows, lag_s = (None, None) if ended or (lag := self.pilot.lag) is None else lag
         return Status(
-            mode="ended" if ended else "dry run" if dry_run else mode,
+            mode="ended" if ended else "dry run" if dry_run or orders.dry_run else mode,
             keep_fraction=keep,
             plan_version=plan.version,
             cause=self.pilot.cause,
@@ -135,6 +137,7 @@ class Run:
             running_batch=self._running_batch(plan, bound_s),
             lag_rows=lag_rows,
             lag_s=lag_s,
+            orders=tuple(orders.words()),
         )
 
     def _shares(self, plan: DropPlan) -> dict[str, float]:

@@ -18,6 +18,7 @@ from jettison.core.documents import Positive, checked
 from jettison.core.durations import Duration, seconds
 from jettison.errors import InvalidInput, refuse
 from jettison.policies import Policy, UniformDrop
+from jettison.runtime.advice import advice
 from jettison.runtime.companion import Companion
 from jettison.runtime.inquiry import Asked
 from jettison.runtime.ledger import Ledger
@@ -270,7 +271,11 @@ class Shedder:
 
     def status(self) -> Status:
         """How the query is doing right now, or did until it ended."""
-        return self._started("`status`").status(self.latency_bound_s, dry_run=self._dry_run)
+        return self._started("`status`").status(dry_run=self._dry_run)
+
+    def advice(self) -> list[str]:
+        """What the last hour on record says: which bounds can be held, what they cost, what to set at the source."""
+        return advice(self._folder)
 
     @property
     def ledger(self) -> Ledger:

@@ -10,10 +10,20 @@ from typing import TypeVar
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, DoubleType, MapType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 from jettison.core.storage import Folder
-from jettison.errors import InvalidInput, MissingColumn, did_you_mean, refuse
+from jettison.errors import InvalidInput, MissingColumn, Unsupported, did_you_mean, refuse
 
 Found = TypeVar("Found")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -88,7 +98,7 @@ def named(
         except AnalysisException as error:
             refuse(
                 f"`{argument}` must be a column over the stream",
-                f"{column!r} ({error})",
+                f"{column!r} ({_in_short(error)})",
                 where=where,
                 hint=_columns_there(rows),
                 cause=error,
@@ -122,10 +132,19 @@ def identity(rows: DataFrame, row_id: str | Sequence[str], *, where: str) -> tup
         refuse(expected, "none", where=where, hint=hint)
     for name in names:
         present(rows, name, "row_id", where=where)
-        if isinstance(rows.schema[name].dataType, MapType):
+        if not can_be_hashed(kind := rows.schema[name].dataType):
             expected, hint = "`row_id` must name columns that can be hashed", "use one of its values"
-            refuse(expected, f"the map {name!r}", where=where, hint=hint)
+            refuse(expected, f"{name!r} of type {kind.simpleString()}", where=where, hint=hint)
     return tuple(quoted(name) for name in names)
+
+
+def can_be_hashed(kind: DataType) -> bool:
+    """Whether Spark has a hash for values of this type."""
+    if isinstance(kind, ArrayType):
+        return can_be_hashed(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(can_be_hashed(field.dataType) for field in kind.fields)
+    return not isinstance(kind, (MapType, VariantType))
 
 
 def quoted(name: str) -> str:
@@ -160,16 +179,16 @@ def zoned(kind: DataType, given: object, *, where: str) -> None:
         refuse(expected, got, where=where, hint=hint)
 
 
-def predicate(rows: DataFrame, protect: Column | str, *, where: str) -> Column:
+def predicate(rows: DataFrame, given: Column | str, *, where: str, argument: str = "protect") -> Column:
     """A boolean column over `rows`, from a column or SQL text."""
-    column = as_column(protect)
+    column = as_column(given)
     try:
-        kind = rows.select(column.alias("protect")).schema["protect"].dataType
+        kind = rows.select(column.alias("value")).schema["value"].dataType
     except AnalysisException as error:
-        expected, hint = "`protect` must be a predicate over the stream's columns", _columns_there(rows)
-        refuse(expected, f"{protect!r} ({error})", where=where, hint=hint, cause=error)
+        expected, hint = f"`{argument}` must be a predicate over the stream's columns", _columns_there(rows)
+        refuse(expected, f"{given!r} ({_in_short(error)})", where=where, hint=hint, cause=error)
     if not isinstance(kind, BooleanType):
-        expected, got = "`protect` must be true or false", f"{protect!r} of type {kind.simpleString()}"
+        expected, got = f"`{argument}` must be true or false", f"{given!r} of type {kind.simpleString()}"
         refuse(expected, got, where=where, hint="compare it")
     return column
 
@@ -185,7 +204,7 @@ def expression(rows: DataFrame, given: Column | str, argument: str, *, where: st
         return rows.select(as_column(given).alias("value")).schema["value"].dataType
     except PySparkException as error:
         expected, hint = f"`{argument}` must be a column of the stream or SQL over it", _columns_there(rows)
-        refuse(expected, f"{given!r} ({error})", where=where, hint=hint, cause=error)
+        refuse(expected, f"{given!r} ({_in_short(error)})", where=where, hint=hint, cause=error)
 
 
 def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
@@ -194,6 +213,11 @@ def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
         expected = f"`{argument}` must name a column of the stream ({', '.join(rows.columns)})"
         hint = did_you_mean(name, rows.columns, otherwise="select the column before the guard")
         refuse(expected, repr(name), where=where, hint=hint, error=MissingColumn)
+
+
+def _in_short(error: PySparkException) -> str:
+    """What Spark says, without the plan that it prints below."""
+    return str(error).partition("\n")[0].rstrip(";")
 
 
 def _columns_there(rows: DataFrame) -> str:
@@ -207,6 +231,25 @@ def only(known: Mapping[str, Found], name: str | None, argument: str, hint: str)
     if name is None or name not in known:
         refuse(f"`{argument}` must be one of {sorted(known)}", repr(name), hint=hint)
     return name, known[name]
+
+
+def version(spark: SparkSession) -> tuple[int, int]:
+    """Major and minor number of the Spark that runs a session."""
+    major, minor = re.findall(r"\d+", spark.version)[:2]
+    return int(major), int(minor)
+
+
+def since(spark: SparkSession, oldest: tuple[int, int], what: str, *, where: str = "") -> None:
+    """Refuse by name what an older Spark cannot do."""
+    if version(spark) < oldest:
+        hint = "install a newer PySpark"
+        refuse(
+            f"{what} needs Spark {oldest[0]}.{oldest[1]} or newer",
+            spark.version,
+            where=where,
+            hint=hint,
+            error=Unsupported,
+        )
 
 
 def web_interface(spark: SparkSession) -> str | None:

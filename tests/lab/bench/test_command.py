@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -56,11 +56,15 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ran.append(f"{pairs} pairs of {only}")
         yield [Result("paired", value=1.0, unit="s")]
 
+    def seeded(console: Console, only: str | None, seeds: Sequence[int]) -> Iterator[list[Result]]:
+        ran.append(f"seeds {list(seeds)}")
+        yield [Result("seeded", value=1.0, unit="s")]
+
     made_up = ModuleType("made_up")
-    made_up.__dict__.update(first=measured, second=failing, pure=pure, apart=cases, paired=pairs)
+    made_up.__dict__.update(first=measured, second=failing, pure=pure, apart=cases, paired=pairs, seeded=seeded)
     monkeypatch.setitem(sys.modules, "made_up", made_up)
     kinds = {"first": Kind.ON_SPARK, "second": Kind.ON_SPARK, "pure": Kind.PURE}
-    kinds |= {"apart": Kind.APART, "paired": Kind.PAIRS}
+    kinds |= {"apart": Kind.APART, "paired": Kind.PAIRS, "seeded": Kind.SEEDED}
     registered = {name: Experiment(name, "", "", kind, f"made_up:{name}") for name, kind in kinds.items()}
     monkeypatch.setattr(command, "BENCHMARKS", registered)
     return ran
@@ -98,6 +102,11 @@ def test_pairs_are_told_to_a_benchmark_that_has_them(ran: list[str]) -> None:
     assert ran == ["Java", "9 pairs of this"]
 
 
+def test_seeds_are_told_to_a_benchmark_that_has_them(ran: list[str]) -> None:
+    command.run_bench(Console(file=io.StringIO()), name="seeded", seeds=range(4, 6))
+    assert ran == ["Java", "seeds [4, 5]"]
+
+
 def test_cases_that_ran_are_not_lost_when_a_later_one_fails(ran: list[str], tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the third one failed"):
         command.run_bench(Console(file=io.StringIO()), name="apart", json_path=tmp_path / "out.json")
@@ -111,10 +120,10 @@ def test_one_case_is_refused_where_there_are_none(ran: list[str], name: str | No
     assert ran == []
 
 
-@pytest.mark.parametrize(("name", "hint"), [("frist", "did you mean 'first'"), ("coffee", "leave the name out")])
+@pytest.mark.parametrize(("name", "hint"), [("frist", "did you mean 'first'"), ("coffee", "--all runs all")])
 def test_an_unknown_name_is_refused_before_anything_starts(ran: list[str], name: str, hint: str) -> None:
     with pytest.raises(
-        InvalidSetting, match=rf"must be one of first, second, pure, apart, paired, got '{name}'.*{hint}"
+        InvalidSetting, match=rf"must be one of first, second, pure, apart, paired, seeded, got '{name}'.*{hint}"
     ):
         command.run_bench(Console(file=io.StringIO()), name=name)
     assert ran == []

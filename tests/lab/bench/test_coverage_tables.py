@@ -1,4 +1,4 @@
-"""The tables of docs/estimators.md: their form, not their figures."""
+"""The tables of docs/bounds.md: their form, not their figures."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_the_table_has_the_peak_and_the_time_over_the_bound_beside_the_judged_fi
     assert cells(text, "row latency at its peak") == ["60.0 s", "12.5 s"]
     assert cells(text, "for good under the bound after") == ["not at all", "7.2 s"]
     assert cells(text, "batches judged, after the first 3") == ["3", "20"]
-    assert cells(text, "row latency, 95 % of rows within") == ["55.0 s", "8.5 s"]
+    assert cells(text, "their latency, 95 % of rows within") == ["55.0 s", "8.5 s"]
     assert cells(text, "deviation of that share over mean") == ["", "0.05"]
     found = document()["shed"]
     assert (found["latency_peak_s"], found["back_under_bound_s"], found["over_bound_share"]) == (12.5, 7.25, 0.17)  # type: ignore[index]
@@ -145,7 +145,9 @@ def test_without_a_batch_to_judge_there_are_no_judged_figures() -> None:
     unjudged = replace(PLAIN, judged_batches=0, latency_p50_s=None, latency_p95_s=None, latency_worst_s=None)
     text = printed(document(plain=unjudged))
     assert (
-        cells(text, "row latency, 95 % of rows within")[0] == cells(text, "row latency, worst")[0] == "no batch ended"
+        cells(text, "their latency, 95 % of rows within")[0]
+        == cells(text, "their latency, worst")[0]
+        == "no batch ended"
     )
     text = printed(document(shed=replace(unjudged, back_under_bound_s=0.0, over_bound_share=0.0), kept=None))
     assert cells(text, "rows kept")[1] == "no batch ended"

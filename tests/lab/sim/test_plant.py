@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from jettison.core.stats import Budget, Stats
-from jettison.lab.sim.plant import Batch, Plant, PlantSettings, RateLimit, row_latency_s
+from jettison.lab.sim.plant import Batch, Plant, PlantSettings, row_latency_s
+from jettison.lab.sim.regulation import RateLimit
 
 QUIET = PlantSettings(noise=0.0, warm_up_factor=1.0, gap_s=0.0)
 

@@ -143,6 +143,13 @@ def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path, name: str) 
         load(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["p.yaml", "p.json"])
+def test_half_a_character_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(json.dumps(DOCUMENT | {"latency": "\ud800"}))
+    with pytest.raises(InvalidInput, match="surrogates not allowed"):
+        load(tmp_path / name)
+
+
 def test_aliases_are_welcome_where_they_repeat_a_setting(tmp_path: Path) -> None:
     text = """
     inputs: {rides: &source {rate: 3, row_id: [id]}, others: {<<: *source, rate: 5}}

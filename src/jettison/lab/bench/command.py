@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,10 +22,11 @@ def run_bench(
     repetitions: int = 5,
     json_path: Path | None = None,
     only: str | None = None,
+    seeds: Sequence[int] = range(100),
 ) -> list[Result]:
     """Run one benchmark or all of them, print the results and save them."""
     if name is not None and name not in BENCHMARKS:
-        hint = did_you_mean(name, BENCHMARKS, otherwise="leave the name out to run all of them")
+        hint = did_you_mean(name, BENCHMARKS, otherwise="--all runs all of them")
         refuse(f"the benchmark must be one of {', '.join(BENCHMARKS)}", repr(name), hint=hint)
     if repetitions < 1:
         hint = "5 alternating runs of each side tell a difference from noise"
@@ -54,7 +57,8 @@ def run_bench(
     for one in chosen:
         if one.kind is not Kind.ON_SPARK:
             console.print(f"{one.name} ...", highlight=False)
-            given = {Kind.PURE: (), Kind.PAIRS: (console, only, repetitions)}.get(one.kind, (console, only))
+            last: dict[Kind, tuple[Any, ...]] = {Kind.PAIRS: (repetitions,), Kind.SEEDED: (seeds,)}
+            given = () if one.kind is Kind.PURE else (console, only, *last.get(one.kind, ()))
             found = one.load()(*given)
             for of_one_case in [found] if one.kind is Kind.PURE else found:
                 add(of_one_case)

@@ -1,4 +1,4 @@
-"""`jettison bench coverage-tables`: the tables of docs/estimators.md."""
+"""`jettison bench coverage-tables`: the tables of docs/bounds.md."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ from jettison.lab.demo.verdict import MINUTE_S, row_latencies
 
 SETTLED_S = 20.0
 """Within this time after the start of an overload the bound must hold."""
+_CONSTANT_BOUND_S = 5.0
+"""What cases without a guard are judged by: the bound of those with one."""
 _SATURATED = 1.5
 """Least load under which a capacity is measured."""
 
@@ -71,6 +73,11 @@ def _overload(case: Case, run: Run, ideal: float) -> Figures:
     yield "kept of the ideal", kept, {"at_least": 0.8, "ideal": round(ideal, 3)}
 
 
+def _known_beforehand(case: Case, run: Run, ideal: float) -> Figures:
+    """From when on the bound would hold, had somebody known the share from the first row on: what a bar is worth."""
+    yield "bound holds from", bound_holds_from_s(run, _CONSTANT_BOUND_S), {"unit": "s"}
+
+
 _TRIALS = (
     Trial(Case("kafka-below", "kafka", duration_s=70.0), _below),
     Trial(Case("files-below", duration_s=70.0), _below),
@@ -81,6 +88,14 @@ _TRIALS = (
     Trial(Case("kafka-3x-known", "kafka", "digest", duration_s=110.0), _overload, load=3.0, known=True),
     Trial(Case("files-3x-known", "files", "digest", duration_s=110.0), _overload, load=3.0, known=True),
     Trial(Case("files-10x-known", "files", "digest", duration_s=110.0), _overload, load=10.0, known=True),
+    *(
+        Trial(
+            Case(f"files-3x-constant-{of_ideal:g}", "files", "digest", bound_s=None, constant_share=of_ideal / 3.0),
+            _known_beforehand,
+            load=3.0,
+        )
+        for of_ideal in (0.6, 0.8)
+    ),
     Trial(Case("fixed-cost", "files", "slow-sink", rows_per_s=100.0, bound_s=3.0), _nothing, load=0.0),
     Trial(Case("clock-2s-behind", arrival_behind_s=2.0), _nothing),
     Trial(Case("clock-1h-behind", arrival_behind_s=3600.0), _nothing),

@@ -65,6 +65,8 @@ class Case:
         What the guard is told of the query's capacity; `None` for nothing.
     asked
         Whether the source is asked what has come.
+    constant_share
+        Share of the rows that a filter keeps from the first one on, in place of a guard; `None` for no such filter.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Case:
     rows_per_batch: int = 0
     capacity_rows_per_s: float | None = None
     asked: bool = True
+    constant_share: float | None = None
 
 
 def run_cold(case: Case, address: str | None = None) -> Run:
@@ -169,6 +172,8 @@ def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> 
         if case.rows_per_batch:
             reader = reader.option("maxOffsetsPerTrigger", case.rows_per_batch)
         rows = reader.load().select("partition", "offset", "timestamp", F.col("value").cast("string"))
+    if case.constant_share is not None:
+        rows = rows.where(F.pmod(F.xxhash64("partition", "offset"), F.lit(10_000)) < case.constant_share * 10_000)
     if case.arrival_behind_s:
         rows = rows.withColumn("timestamp", F.expr(f"timestamp - make_dt_interval(0, 0, 0, {case.arrival_behind_s})"))
     if case.wild_one_in:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from jettison import extras
 from jettison.errors import JettisonError, refuse
+from jettison.lab.bench.driver_process import jvm_of
 from jettison.lab.bench.kafka_jars import BROKER, CONNECTOR, jars
 
 _UP_WITHIN_S = 60.0
@@ -40,31 +42,82 @@ auto.create.topics.enable=false
 """
 
 
+class Broker:
+    """A broker that runs, and can be paused and restarted as brokers are.
+
+    Parameters
+    ----------
+    folder
+        Where its data and its log lie.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._classpath = os.pathsep.join(map(str, jars(BROKER)))
+        port, controller = _free_ports(2)
+        self.address = f"127.0.0.1:{port}"
+        self._settings, self._log = folder / "server.properties", folder / "log"
+        self._settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
+        with self._log.open("wb") as log:
+            format_ = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._settings)]
+            subprocess.run(_java(self._classpath, format_), stdout=log, stderr=log, check=True)
+        self._start()
+
+    def _start(self) -> None:
+        command = ["kafka.Kafka", str(self._settings)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARDED, "broker", *_java(self._classpath, command)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            _await_up(self.address, self._log)
+        except BaseException:
+            self.close()
+            raise
+
+    def pause(self) -> None:
+        """Let it stand still, as a long garbage collection does."""
+        os.kill(jvm_of(self._process.pid), signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(jvm_of(self._process.pid), signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Kill it, and start it again with what it had written."""
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
 @contextmanager
-def broker() -> Iterator[str]:
-    """Run a broker on the loopback address and yield its `host:port`; nothing of it is left afterwards.
+def running_broker() -> Iterator[Broker]:
+    """A broker on the loopback address; nothing of it is left afterwards.
 
     Raises `Unsupported` where Kafka, Spark's connector for it or the client that fills topics is not to be had.
     """
     extras.require("confluent_kafka", where="Kafka")
     jars(CONNECTOR)
-    classpath = os.pathsep.join(map(str, jars(BROKER)))
     with tempfile.TemporaryDirectory(prefix="jettison-kafka-", ignore_cleanup_errors=True) as folder:
-        port, controller = _free_ports(2)
-        settings, log_path = Path(folder) / "server.properties", Path(folder) / "log"
-        settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
-        with log_path.open("wb") as log:
-            format_ = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
-            subprocess.run(_java(classpath, format_), stdout=log, stderr=log, check=True)
-            command = ["/bin/sh", "-c", _GUARDED, "broker", *_java(classpath, ["kafka.Kafka", str(settings)])]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        running = Broker(Path(folder))
         try:
-            _await_up(f"127.0.0.1:{port}", log_path)
-            yield f"127.0.0.1:{port}"
+            yield running
         finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
+            running.close()
+
+
+@contextmanager
+def broker() -> Iterator[str]:
+    """The `host:port` of a running broker."""
+    with running_broker() as running:
+        yield running.address
 
 
 def _java(classpath: str, arguments: Sequence[str]) -> list[str]:

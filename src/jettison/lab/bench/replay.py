@@ -80,20 +80,28 @@ def interrupted_runs(spark: SparkSession, folder: Path, policy: str, *, groups: 
     land(folder / "in", range(files), groups=groups)
     sink = Attempts(lambda batch: batch % 2 == 1)
     for run in range(files + 1):
-        shedder, query = START[policy](Order(spark, folder, _budgets(run), sink, answers=False))
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            if Interrupted.__name__ not in str(error):
-                raise
-            shedder.await_books()
-        else:
+        if ended_well(policy, Order(spark, folder, budgets(run), sink, answers=False)):
             break
-    shedder.await_books()
     return sink
 
 
-def _budgets(run: int) -> Callable[[int], Budget]:
+def ended_well(policy: str, order: Order) -> bool:
+    """Run a query until there is nothing more, or until its sink is interrupted; either way its books are closed."""
+    shedder, query = START[policy](order)
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        if Interrupted.__name__ not in str(error):
+            raise
+        return False
+    finally:
+        shedder.await_books()
+    return True
+
+
+def budgets(run: int) -> Callable[[int], Budget]:
+    """What a run is told to keep after each batch: another share than the runs before it."""
+
     def budget(batch: int) -> Budget:
         """Of this run, and another after every batch."""
         return keep(*_SHARES[(run + max(batch, 0)) % len(_SHARES)])

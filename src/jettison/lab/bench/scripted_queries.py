@@ -22,6 +22,7 @@ from jettison.policies.groups.concept_drop import ConceptDrop
 from jettison.policies.groups.join_drop import JoinDrop
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
+from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
 from jettison.policies.uniform.uniform_drop import UniformDrop
@@ -41,6 +42,8 @@ class Order:
     ----------
     answers
         Whether the sink gets answers by window and key; otherwise it gets the rows kept, with their weights.
+    source
+        Makes a stream of the rows in a folder.
     """
 
     spark: SparkSession
@@ -48,11 +51,12 @@ class Order:
     script: Script
     sink: Sink
     answers: bool
+    source: Callable[[SparkSession, Path], DataFrame] = stream
 
     @property
     def rows(self) -> DataFrame:
         """A source of its own each time."""
-        return stream(self.spark, self.folder / "in")
+        return self.source(self.spark, self.folder / "in")
 
     @property
     def checkpoint(self) -> Path:
@@ -152,6 +156,7 @@ def _network(order: Order) -> Started:
 
 START: Mapping[str, Callable[[Order], Started]] = {
     "UniformDrop": _guarded(UniformDrop),
+    "PriorityDrop": _guarded(PriorityDrop, {"value >= 80": 2.0, "value < 20": 1.0}),
     "ConceptDrop": _guarded(ConceptDrop, group="key", time="at", window=_WINDOW),
     "Sifter": _guarded(
         Sifter,

@@ -69,8 +69,8 @@ def summary(document: dict[str, Any], console: Console) -> None:
     both("files landed late by at most", "feed_late_s", "{:.2f} s".format)
     table.add_section()
     both(f"batches judged, after the first {SETTLING_BATCHES}", "judged_batches", str)
-    both("row latency, 95 % of rows within", "latency_p95_s", _seconds)
-    both("row latency, worst", "latency_worst_s", _seconds)
+    both("their latency, 95 % of rows within", "latency_p95_s", _seconds)
+    both("their latency, worst", "latency_worst_s", _seconds)
     kept, variation = shed["kept_fraction"], shed["kept_fraction_variation"]
     at_best = "" if kept is None else f" (at best {shed['ideal_kept_fraction']:.1%})"
     table.add_row("rows kept", "", _percent(kept, 1, none=_NO_BATCH) + at_best)

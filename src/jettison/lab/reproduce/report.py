@@ -103,12 +103,16 @@ def plot(
             bars = np.maximum([middle - low, high - middle], 0.0) if (low < high).any() else None
             style = "--" if "model" in name or name == "bound" else "o-"
             axes.errorbar(list(points), middle, bars, fmt=style, ms=3, capsize=2, lw=1.2, label=name)
-        axes.set(title=title, xlabel=x, ylabel=y)
+        axes.set_title(title, pad=18 if marks else None)
+        axes.set(xlabel=x, ylabel=y)
         axes.set(xscale="log" if x in logarithmic else "linear", yscale="log" if title in logarithmic else "linear")
         for at, word in (marks or {}).items():
             axes.axvline(at, color="0.85", zorder=0)
-            axes.text(at, axes.get_ylim()[1], word, va="top")
-        axes.legend(fontsize=6)
+            axes.text(at, 1.0, word, transform=axes.get_xaxis_transform(), ha="center", va="bottom")
+        if x not in logarithmic:
+            axes.locator_params(axis="x", nbins=6)  # more, and numbers of six digits run into each other
+        # Below the axes: whatever the data, a legend among them covers some.
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, frameon=False)
     return figure
 
 

@@ -175,6 +175,11 @@ def _after(step_s: float, before: float, then: float) -> Callable[[float], float
     return lambda now_s: before if now_s < step_s else then
 
 
+def _waves(low: float, high: float) -> Callable[[float], float]:
+    """Ten seconds of each in turn."""
+    return lambda now_s: high if int(now_s / 10.0) % 2 else low
+
+
 def _hours(behind_s: float) -> PlantSettings:
     return replace(WARM, stamp=lambda arrival_s: arrival_s - behind_s)
 
@@ -197,6 +202,7 @@ CASES: Sequence[Case] = (
     Case("cold start from files, 0.1x, then 0.6x", COLD_FILES, _after(10.0, 0.1, 0.6), 5.0, NOTHING),
     Case("cold start from files, next to nothing, then 0.6x", COLD_FILES, _after(8.0, 0.01, 0.6), 5.0, NOTHING),
     Case("cold start from Kafka, next to nothing, then 0.6x", COLD_KAFKA, _after(15.0, 0.01, 0.6), 5.0, NOTHING),
+    Case("cold start from files, waves of 0.14x and 0.7x", COLD_FILES, _waves(0.14, 0.7), 5.0, NOTHING),
     Case("cold start, a hot loop, 0.7x", COLD_LOOP, _steady(0.7), 5.0, NOTHING),
     Case("start of a warm process, 0.7x", WARM, _steady(0.7), 3.0, NOTHING),
     Case("start of a warm process, 3x", WARM, _steady(3.0), 3.0, _held(20.0, 3.0)),

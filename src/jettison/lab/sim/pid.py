@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jettison.core.stats import Stats
-from jettison.lab.sim.plant import RateLimit
+from jettison.lab.sim.regulation import RateLimit
 
 
 @dataclass

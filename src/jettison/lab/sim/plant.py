@@ -13,44 +13,12 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from jettison.core.stats import Budget, PointStats, Stats
+from jettison.lab.sim.regulation import RateLimit, Regulator, SimulatedChannel
 
-IDLE_AFTER_S = 10.0
-"""Silence of the source after which the engine reports, at its next trigger, that it is idle; as Spark does."""
-
-_LEAD_S = 0.1  # from the making of a plan to the time from which it counts
 _RECENT_S = 1.0
 _Lump = tuple[float, float]  # arrival, rows
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """Keep at most this many rows per second of waiting time, whatever arrives."""
-
-    rows_per_s: float
-
-
-class Regulator(Protocol):
-    """What the plant asks for decisions; `jettison.control.controller.Controller` is one."""
-
-    def initial(self) -> Budget | RateLimit:
-        """Setting for the first batch."""
-
-    def step(self, stats: Stats) -> Budget | RateLimit:
-        """Setting after a batch."""
-
-    def forecast(
-        self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None
-    ) -> Budget | RateLimit:
-        """Setting while a batch runs, or while the engine waits for one."""
-
-    def planned(self, version: int, from_s: float) -> None:
-        """The last setting is plan `version` and counts from `from_s`."""
-
-    def idle(self, now_s: float) -> Budget | RateLimit:
-        """Setting when nothing arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +164,7 @@ class Plant:
         """Simulate until the clock passes `until_s`."""
         previous_s = self._now_s
         self._warm_from_s = math.inf
-        channel = _Channel(self.settings, regulator, self._version + 1, self._now_s, self._produced_by)
+        channel = SimulatedChannel(self.settings, regulator, self._version + 1, self._now_s, self._produced_by)
         trace: list[Batch] = []
         while (start_s := self._next_start(self._now_s, until_s)) < until_s:
             channel.advance(start_s)
@@ -257,7 +225,7 @@ class Plant:
                 self._waiting.appendleft((arrival_s, rows - part))
         return taken
 
-    def _run_batch(self, start_s: float, previous_s: float, channel: _Channel) -> Batch:
+    def _run_batch(self, start_s: float, previous_s: float, channel: SimulatedChannel) -> Batch:
         known, wait_s = self.settings, start_s - previous_s
         taken = self._take()
         version, setting = channel.in_force(start_s)
@@ -309,85 +277,6 @@ class Plant:
             return warm_s
         end = (math.exp(age_s / cold_s) + factor) * math.exp(warm_s / cold_s) - factor
         return cold_s * math.log(end) - age_s
-
-
-class _Channel:
-    """Carries settings to batches: a new version only when the setting has changed, in force from a stated time."""
-
-    def __init__(
-        self,
-        known: PlantSettings,
-        regulator: Regulator,
-        version: int,
-        now_s: float,
-        produced_by: Callable[[float], float | None],
-    ) -> None:
-        self._known = known
-        self._produced_by = produced_by
-        self._regulator = regulator
-        self._plans = [(-math.inf, version, regulator.initial())]
-        regulator.planned(version, now_s)
-        self._reports: deque[Stats] = deque()
-        self._next_tick_s = now_s + known.tick_s
-        self._started_s = self._free_s = now_s
-        self._idle = False
-        self.reported = 0
-
-    @property
-    def version(self) -> int:
-        return self._plans[-1][1]
-
-    def committed(self, stats: Stats) -> None:
-        self._reports.append(stats)
-        self._started_s, self._free_s = stats.started_s, stats.committed_s
-        self._idle = False
-        self.reported += 1
-
-    def advance(self, until_s: float) -> None:
-        """Let reports, ticks and silence have their effect, up to the start of the next batch."""
-        while True:
-            report_s = self._reports[0].committed_s + self._known.report_delay_s if self._reports else math.inf
-            idle_s = math.inf if self._idle or not self.reported else self._idle_s()
-            now_s = min(report_s, self._next_tick_s, idle_s)
-            if now_s >= until_s:
-                return
-            if now_s == report_s:
-                self._send(self._regulator.step(self._reports.popleft()), now_s)
-            elif now_s == idle_s:
-                self._idle = True
-                self._send(self._regulator.idle(now_s), now_s)
-            else:
-                self._next_tick_s += self._known.tick_s
-                self._send(self._forecast(now_s), now_s)
-
-    def _forecast(self, now_s: float) -> Budget | RateLimit:
-        rows = self._produced_by(now_s)
-        told = None if rows is None else (now_s, rows)
-        return self._regulator.forecast(now_s, running=now_s < self._free_s, produced=told)
-
-    def _idle_s(self) -> float:
-        silent_s, interval_s = self._free_s + IDLE_AFTER_S, self._known.trigger_interval_s
-        if interval_s == 0:
-            return silent_s
-        return self._started_s + interval_s * math.ceil((silent_s - self._started_s) / interval_s)
-
-    def in_force(self, start_s: float) -> tuple[int, Budget | RateLimit]:
-        _, version, setting = next(plan for plan in reversed(self._plans) if plan[0] <= start_s)
-        return version, setting
-
-    def _send(self, setting: Budget | RateLimit, now_s: float) -> None:
-        _, version, last = self._plans[-1]
-        if _values(setting) != _values(last):
-            self._plans.append((now_s + _LEAD_S, version + 1, setting))
-            self._regulator.planned(version + 1, now_s + _LEAD_S)
-
-
-def _values(setting: Budget | RateLimit) -> tuple[float, ...]:
-    if isinstance(setting, RateLimit):
-        return (setting.rows_per_s,)
-    if setting.share == setting.late_share:
-        return (setting.share,)
-    return (setting.share, setting.late_share, setting.late_after_s)
 
 
 def _shares(setting: Budget | RateLimit, stamped: Iterable[_Lump], start_s: float, wait_s: float) -> list[float]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from jettison.control.controller import Controller, ControlSettings
 from jettison.lab.sim.pid import PIDShedder
-from jettison.lab.sim.plant import Batch, Plant, PlantSettings, Regulator, row_latency_s
+from jettison.lab.sim.plant import Batch, Plant, PlantSettings, row_latency_s
+from jettison.lab.sim.regulation import Regulator
 
 LATENCY_BOUND_S = 3.0
 TARGET_BATCH_S = 1.3

@@ -146,6 +146,10 @@ function tableIn(parent, header, rows) {
 const SCALE = () => [[0, colour("dropped")], [1, colour("kept")]];
 
 const PANELS = {
+  settled(panel) {
+    const made = section("Settled windows", panel.status);
+    if (panel.rows.length) tableIn(made, ["windows", "from", "until", "when, or why"], panel.rows);
+  },
   windows(panel) {
     const of = { k: 1, d: 0, v: 0.5, "?": null };
     const words = { k: "kept", d: "dropped", v: "can never have an answer", "?": "not on record" };
@@ -251,7 +255,7 @@ function show(view) {
   $("title").textContent = view.name;
   $("state").textContent = view.state_text;
   $("state").className = `dot ${view.state}`;
-  $("cause").textContent = view.plan_version == null ? "" : `Plan ${view.plan_version}: ${view.cause}`;
+  $("cause").textContent = view.plan_version == null ? "" : `Plan ${view.plan_version}: ${view.cause}${(view.orders ?? []).map((order) => ` Set: ${order}.`).join("")}`;
   tiles(view);
   const select = $("point"), options = ["", ...view.points.map((point) => point.name)];
   if (!options.includes(state.point)) state.point = "";
@@ -268,7 +272,7 @@ function show(view) {
   $("panels").replaceChildren();
   for (const panel of view.panels) {
     PANELS[panel.panel](panel);
-    if (view.panels_note && panel.panel !== "keys" && panel.panel !== "windows") $("panels").lastChild.append(element("p", view.panels_note, { class: "note" }));
+    if (view.panels_note && !["keys", "settled", "windows"].includes(panel.panel)) $("panels").lastChild.append(element("p", view.panels_note, { class: "note" }));
   }
   const list = $("changes"), top = list.scrollTop;
   list.replaceChildren(...view.changes.toReversed().map((change) => {

@@ -43,6 +43,8 @@ def read(path: Path) -> dict[str, Any]:
             raise ValueError(f"{size:,} bytes where at most {MOST_BYTES:,} make sense")
         text = path.read_text()
         document = json.loads(text) if path.suffix == ".json" else _from_yaml(text)
+        # Escapes may write half a character, which no file, log or query can hold.
+        json.dumps(document, ensure_ascii=False, default=str, skipkeys=True).encode()
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         got = f"text that is neither ({' '.join(str(error).split())[:500]})"
         if isinstance(error, RecursionError):

@@ -5,10 +5,11 @@ from typing import Any
 
 from jettison.core.spec import Spec
 from jettison.errors import Unsupported, refuse
-from jettison.policies import GroupDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
+from jettison.policies import GroupDrop, LevelDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.mechanisms.group_mechanism import GroupMechanism, JoinMechanism
 from jettison.spark.mechanisms.mechanism import Mechanism
+from jettison.spark.mechanisms.priority_mechanism import PriorityMechanism
 from jettison.spark.mechanisms.random_mechanism import RandomMechanism
 from jettison.spark.mechanisms.range_mechanism import RangeMechanism
 from jettison.spark.mechanisms.region_mechanism import RegionMechanism
@@ -19,6 +20,7 @@ __all__ = [
     "GroupMechanism",
     "JoinMechanism",
     "Mechanism",
+    "PriorityMechanism",
     "RandomMechanism",
     "RangeMechanism",
     "RegionMechanism",
@@ -29,6 +31,7 @@ __all__ = [
 
 _by_kind: dict[str, Callable[[Any], Mechanism]] = {
     GroupDrop.kind: lambda spec: JoinMechanism(spec) if spec.whole else GroupMechanism(spec),
+    LevelDrop.kind: PriorityMechanism,
     RandomDrop.kind: lambda spec: RandomMechanism(),
     RangeDrop.kind: lambda spec: RangeMechanism(spec.column),
     RegionDrop.kind: lambda spec: RegionMechanism(spec.space, spec.sample_every),

@@ -76,6 +76,7 @@ class GroupMechanism(Mechanism):
         self.stays = (*spec.columns, spec.time) if spec.dropped_rows_stay else ()
 
     def check(self, rows: DataFrame, point: DropPoint) -> None:
+        validate.since(rows.sparkSession, (4, 1), "a policy that names groups (`approx_top_k`)", where=point.place)
         for name in self.stays:
             if not isinstance(name, str):
                 hint = "dropped rows keep these columns, by their names, to be counted"

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS, fingerprint
 from jettison.source.space import CELLS, Space
+from jettison.spark import validate
 from jettison.spark.coordinates import check_attributes, coordinate, has_code, is_missing, unclipped_code
 from jettison.spark.drop_point import SAMPLE, DropPoint, identity_hash, is_late, late_before_us, sound_share
 from jettison.spark.mechanisms.mechanism import Mechanism, Sampling
@@ -65,6 +66,8 @@ class RegionMechanism(Mechanism):
 
     def check(self, rows: DataFrame, point: DropPoint) -> None:
         check_attributes(rows, self._space, where=point.place)
+        if self._sample_every:
+            validate.since(rows.sparkSession, (4, 2), "`sample_every` (`min_by` of many rows)", where=point.place)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """The table, and beside it the weights of all cells; neither where everything is kept.

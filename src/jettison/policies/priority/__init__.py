@@ -1,0 +1,1 @@
+"""Rows by priority: predicates with weights, and what weighs least goes first."""

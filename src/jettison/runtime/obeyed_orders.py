@@ -1,0 +1,69 @@
+"""The orders that a running query obeys: taken up at its start, accepted or refused, and put on record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from jettison.core.storage import Folder
+from jettison.runtime import orders
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.orders import Orders, OrdersFile, Terms
+
+
+class ObeyedOrders:
+    """Holds the orders in force and the settings that follow; what cannot be read or obeyed is a fault, and changes nothing.
+
+    At the start those on file are taken up or, where these are damaged or refused, the last that were obeyed.
+
+    Parameters
+    ----------
+    folder, ledger
+        Where orders are given, and where they are put on record.
+    terms
+        What orders the query can obey.
+    spare
+        Tells the policy which predicates it is to spare; raises `ValueError` where it cannot.
+    fault
+        Told what went wrong.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        ledger: Ledger,
+        terms: Terms,
+        spare: Callable[[Sequence[str]], None],
+        fault: Callable[[str, str], None],
+    ) -> None:
+        self._file = OrdersFile(folder, fault)
+        self._ledger, self._terms, self._spare, self._fault = ledger, terms, spare, fault
+        self.orders, self.settings = Orders(), terms.declared
+        on_file = self.look()
+        if on_file is None and folder.read(orders.FILE) is None:
+            return
+        if on_file is None or self.accept(on_file) is None:
+            self.accept(orders.on_record(ledger.last("order")))
+
+    def look(self) -> Orders | None:
+        """The orders on file, if they are others than at the last look."""
+        return self._file.look()
+
+    def accept(self, given: Orders) -> str | None:
+        """Obey these from now on, and say in words what changes; `None`, with a fault, where that cannot be done."""
+        before = self.orders
+        try:
+            settings = self._terms.under(given)
+            self._spare(() if given.protect is None else given.protect.predicates)
+        except ValueError as error:
+            self._fault("order", f"order {given.mark} is refused: {error} What was in force stays")
+            return None
+        self.orders, self.settings = given, settings
+        return given.changes(before)
+
+    def record(self, text: str) -> None:
+        """Put on record what is in force; an order is obeyed also where that fails."""
+        try:
+            self._ledger.order(time.time(), text, self.settings.latency_bound_s, orders.record_of(self.orders))
+        except Exception as error:
+            self._fault("ledger", f"{type(error).__name__}: {error}")
