@@ -111,19 +111,22 @@ def test_where_no_plan_depends_on_it_a_source_is_asked_more_rarely(soon: None, s
     assert said == []
 
 
-def test_a_slow_source_is_asked_rarely_and_one_that_is_slower_still_not_any_more(
-    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("slow_ones", "given_up"), [(4, False), (5, True)])
+def test_a_source_is_given_up_for_slow_answers_in_a_row_and_not_for_those_of_a_busy_moment(
+    slow_ones: int, given_up: bool, soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inquiry, "_SLOWEST_S", 0.5)
+    monkeypatch.setattr(inquiry, "_SLOWEST_S", 0.01)
+    monkeypatch.setattr(inquiry, "_RARER", 0.5)
     tries: list[int] = []
 
-    def slow() -> float:
+    def slow_at_first() -> float:
         tries.append(1)
-        time.sleep(0.001 if len(tries) < 4 else 0.05)
-        return 1.0
+        time.sleep(0.05 if 1 < len(tries) <= 1 + slow_ones else 0.0)
+        return float(len(tries))
 
-    asking = Inquiry(slow, said.append).start()
-    until(lambda: said)
-    assert len(tries) == 4
-    assert "an answer takes" in said[0]
-    assert asking() is None
+    asking = Inquiry(slow_at_first, said.append).start()
+    until(lambda: said or len(tries) > 10)
+    assert (len(tries) == 6) is given_up
+    assert (asking() is None) is given_up
+    assert [("an answer takes" in word) for word in said] == [True] * given_up
+    asking.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,22 +58,23 @@ def test_a_running_query_says_how_far_it_is_behind_its_folder(spark: SparkSessio
     land(folder, range(1000))
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint")
     rows = shedder.guard(spark.readStream.schema(SCHEMA).json(str(folder)), row_id="id")
-    slow, taken = [0.0], []
+    taken, seen_waiting = [], threading.Event()
 
     def sink(batch: DataFrame, number: int) -> None:
         taken.append(batch.count())
-        time.sleep(slow[0])
+        if number == 1:
+            seen_waiting.wait(60.0)
 
     writer = rows.writeStream.foreachBatch(sink)
     with shedder:
         shedder.start(writer)
         until(lambda: shedder.status().batches == 1 and shedder.status().lag_rows == 0, "the first batch")
-        slow[0] = 3.0
         land(folder, range(1000, 1010))
         until(lambda: len(taken) == 2, "the second batch")
         land(folder, range(1010, 3000))  # while it runs
         until(lambda: (shedder.status().lag_rows or 0) >= 1500, "rows wait")
         assert "behind the source" in str(shedder.status())
+        seen_waiting.set()
         until(lambda: shedder.status().batches == 3 and shedder.status().lag_rows == 0, "all were taken")
     assert shedder.status().faults == {}
     assert shedder.status().lag_rows is None

@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-_TICK_S, _LAG_S = (
-    0.25,
-    1.0,
-)  # between two questions: where plans are made by the answers, and where they only tell the lag
+_TICK_S = 0.25  # between two questions where plans are made by the answers
+_LAG_S = 1.0  # between two questions where they only tell the lag
 _RARER = 20.0  # times what an answer takes, from which on questions are rarer
-_SLOWEST_S = 5.0  # between two questions: a source that would be asked more rarely is not asked any more
+_SLOWEST_S = 5.0  # between two questions: an answer for which this is too short a pause is a slow one
 _HANGS_S = 30.0  # without an answer, after which none is waited for
-_TRIES = 5  # failures in a row, each with twice the pause before it
+_TRIES = 5  # failures in a row, each with twice the pause before it; or slow answers: a machine is busy at times
 
 
 class Told(NamedTuple):
@@ -60,7 +58,7 @@ class Inquiry:
         return None if self._stopped.is_set() else self._told
 
     def _ask(self) -> None:
-        failures, pause_s = 0, 0.0
+        failures, slow, pause_s = 0, 0, 0.0
         while not self._stopped.wait(pause_s):
             self._asked_s = asked_s = time.monotonic()
             rows, why = None, ""
@@ -76,8 +74,9 @@ class Inquiry:
                 continue
             first, self._told = self._told is None, Told(time.time(), rows)
             usual_s = _TICK_S if self._for_plans else _LAG_S
-            failures, pause_s = 0, usual_s if first else max(usual_s, _RARER * took_s)
-            if pause_s > _SLOWEST_S:
+            wanted_s = usual_s if first else max(usual_s, _RARER * took_s)
+            failures, slow, pause_s = 0, slow + 1 if wanted_s > _SLOWEST_S else 0, min(wanted_s, _SLOWEST_S)
+            if slow >= _TRIES:
                 self._give_up(f"an answer takes {took_s:.1f} s")
 
     def _give_up(self, why: str) -> None:
