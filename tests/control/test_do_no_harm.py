@@ -51,6 +51,17 @@ def test_a_cold_start_below_capacity_drops_next_to_nothing(name: str, work: str,
     assert row_latency_s(after(trace, 90.0), 0.95) <= bound_s
 
 
+@pytest.mark.parametrize("seed", [12_012, 15_000, 15_011])
+@pytest.mark.parametrize("load", [(0.1, 0.6, 10.0), (0.14, 0.7, 10.0), (0.01, 0.6, 8.0)])
+def test_a_load_that_rises_while_the_process_is_cold_is_waited_for(load: tuple[float, ...], seed: int) -> None:
+    """A few batches that scatter do not tell that the process gets no faster."""
+    low, high, step_s = load
+    plant = replace(COLD_FILES, seed=seed)
+    capacity = plant.capacity_rows_per_s(2.0)
+    trace = run(plant, lambda now_s: capacity * (high if int(now_s / step_s) % 2 else low), 90.0, 5.0)
+    assert dropped(trace) == 0.0
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("load", [3.0, 10.0])
 @pytest.mark.parametrize("work", ["cheap rows", "costly rows"])

@@ -14,6 +14,7 @@ _COLD = 1.25  # slowness up to which a process counts as warm
 _CATCH_UP_S = 120.0  # in which a process may catch up with what came while it was slow
 _IN_TIME = 2  # batches in time, one after the other, that end the start
 _BATCHES, _FALL = 2, 1.15  # costs fall no more if so many batches, at half the age, took less than this times as long
+_TOLD = 1.0  # of the time for which it may be coldest: before, costs have fallen too little to be told from noise
 _REMEMBERED = 64
 
 
@@ -23,7 +24,7 @@ class StartUp:
     A JVM compiles while it works. How long its first batch took, beyond its rows' worth, says how far that has to go: some
     seconds where everything was cold, next to nothing where the same process has run queries before. For three times as
     long (15 s at most) costs may still be three times what they will be; then the allowance falls, to nothing after twice
-    as long again. It ends sooner where batches of this size took no longer at half the age.
+    as long again. It ends at the beginning of that fall where batches of this size took no longer at half the age.
 
     Examples
     --------
@@ -72,9 +73,11 @@ class StartUp:
         """How many times slower than it will be the process may have been in that time, by what is known of its costs."""
         if self._first is None:
             return 1.0
-        first_rows_s, age_s = 0.0, (from_s + to_s) / 2 - self.warm_from_s
-        if costs is not None and self._later:
-            first_rows_s = costs.predict(self._first[2], self._first[2])
+        known = costs is not None and self._later
+        first_rows_s = costs.predict(self._first[2], self._first[2]) if known else 0.0
+        cold_s = min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S)
+        age_s = (from_s + to_s) / 2 - self.warm_from_s
+        if costs is not None and self._later and age_s >= _TOLD * cold_s:
             latest = self._later[-1][1]
             early = [
                 duration_s / costs.predict(seen, kept)
@@ -83,5 +86,4 @@ class StartUp:
             ]
             if len(early) >= _BATCHES and statistics.median(early[-_BATCHES:]) < _FALL:
                 return 1.0
-        cold_s = min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S)
         return 1 + (COLDEST - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
