@@ -261,11 +261,8 @@ def advise(checkpoint: Annotated[str, typer.Argument(help="Checkpoint location o
     """What a query's last hour, dry or not, says: which bounds can be held, what they cost, what to set at the source."""
     from jettison.core import storage
     from jettison.runtime.advice import advice
-    from jettison.runtime.set_command import require_known
 
-    home = storage.home(checkpoint)
-    require_known(home)
-    for sentence in advice(home):
+    for sentence in advice(storage.known_home(checkpoint)):
         Console().print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
