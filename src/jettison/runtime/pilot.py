@@ -22,12 +22,12 @@ from jettison.control.controller import Controller, ControlSettings
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.core.redact import redacted
-from jettison.core.setting import Setting
-from jettison.core.stats import Budget, EventTimes, PointStats, Stats, with_protected
+from jettison.core.stats import Budget, Stats
 from jettison.core.storage import Folder
 from jettison.policies.base import Lesson, Policy
 from jettison.runtime import restart
 from jettison.runtime.books import Books, ExactCounts
+from jettison.runtime.expected_stats import ExpectedStats
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.obeyed_orders import ObeyedOrders
@@ -106,11 +106,11 @@ class Pilot:
         self._previous_start_s: float | None = None
         self._runs_since_s: float | None = None
         self._patience = Patience(publisher.lease_s)
-        self._newest_us = -(2**63)
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
         self.tally = Tally(protected, expected, entrance)
+        self._statistics = ExpectedStats(points, policy, self.tally, self.fault)
         self._obeyed = ObeyedOrders(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
         found = restart.found(publisher, ledger, folder, self._obeyed.settings, self.fault)
         self._board = PlanBoard(publisher, found.schedule, begun_us=found.begun_us)
@@ -120,7 +120,7 @@ class Pilot:
         plan = restart.first_plan(
             policy,
             found.learned,
-            partial(self._planned, found.last_plan, self._nothing_seen(0.0), self.controller.initial()),
+            partial(self._planned, found.last_plan, self._statistics.nothing_seen(0.0), self.controller.initial()),
             self.fault,
         )
         cause = plan.cause if found.controller is None else _RESTORED + plan.cause
@@ -224,7 +224,7 @@ class Pilot:
         return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
-        self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
+        self._adopt(self.controller.idle(now_s), self._statistics.nothing_seen(now_s), now_s)
         restart.save(self._folder, self.controller, self._policy, self.fault)
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
@@ -365,7 +365,7 @@ class Pilot:
                 stats = self._last_stats
                 # Nothing was reported, but the source knows something, or a person has spoken.
                 if stats is None and (produced is not None or given is not None):
-                    stats = self._nothing_seen(time.time())
+                    stats = self._statistics.nothing_seen(time.time())
                 if stats is not None:
                     self._attempt(partial(self._tick, stats, running=running, produced=produced))
 
@@ -399,36 +399,7 @@ class Pilot:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
         in_force = self._plan_of(report.plan_version)
         self._teach(Lesson(report.batch_id, in_force, report.observed, report.event_times, dry_run=self._dry_run))
-        points = {name: self._expected_point(name, report, in_force) for name in self._points}
-        return report.stats(points, self._times_so_far(report))
-
-    def _times_so_far(self, report: BatchReport) -> EventTimes | None:
-        if report.event_times is None:
-            return None
-        self._newest_us = max(self._newest_us, report.event_times.newest_us)
-        return replace(report.event_times, newest_us=self._newest_us)
-
-    def _expected_point(self, name: str, report: BatchReport, in_force: DropPlan | None) -> PointStats:
-        seen = report.seen.get(name)
-        if seen is None:
-            seen = round(report.input_rows * self.tally.input_share(name, len(self._points)))
-        protected = self.tally.protected_share(name)
-        kept = report.kept.get(name)
-        if kept is not None:
-            counted = name in report.seen and not report.any_runs
-            return PointStats(max(seen, kept), kept, protected, counted)
-        setting = in_force.points.get(name) if in_force else None
-        fraction = 1.0 if setting is None else self._expected_share(setting, report.event_times)
-        kept = round(seen * with_protected(fraction, protected))
-        return PointStats(seen, kept, protected, False)
-
-    def _expected_share(self, setting: Setting, times: EventTimes | None) -> float:
-        if times is not None:
-            try:
-                return self._policy.expected_share(setting, times)
-            except Exception as error:
-                self.fault("policy", f"{type(error).__name__}: {error}; the plan's own share is expected")
-        return setting.keep_fraction
+        return self._statistics.of(report, in_force)
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
@@ -440,10 +411,6 @@ class Pilot:
             return observed_s
         waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
         return stats.committed_s - waited_since
-
-    def _nothing_seen(self, now_s: float) -> Stats:
-        points = {name: PointStats(0, 0, self.tally.protected_share(name)) for name in self._points}
-        return Stats(batch_id=-1, started_s=now_s, duration_s=0.0, points=points)
 
     def counted_all(self, report: BatchReport) -> bool:
         """Whether the counts that came with a report are certainly those of all rows that the sources handed over."""
