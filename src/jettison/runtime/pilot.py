@@ -30,8 +30,8 @@ from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.expected_stats import ExpectedStats
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
-from jettison.runtime.obeyed_orders import ObeyedOrders
 from jettison.runtime.orders import Orders, Terms
+from jettison.runtime.orders_in_force import OrdersInForce
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
 from jettison.runtime.plan_file import look_every
@@ -111,11 +111,11 @@ class Pilot:
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
         self.tally = Tally(protected, expected, entrance)
         self._statistics = ExpectedStats(points, policy, self.tally, self.fault)
-        self._obeyed = ObeyedOrders(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
-        found = restart.found(publisher, ledger, folder, self._obeyed.settings, self.fault)
+        self._orders = OrdersInForce(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
+        found = restart.found(publisher, ledger, folder, self._orders.settings, self.fault)
         self._board = PlanBoard(publisher, found.schedule, begun_us=found.begun_us)
         self._whole = Wholeness(found.schedule.doubts, least_doubt_us)
-        self.controller = self._obeying(found.controller or Controller(self._obeyed.settings))
+        self.controller = self._under_orders(found.controller or Controller(self._orders.settings))
         # The restored share stands, and late rows are thinned: a backlog has grown in the meantime.
         plan = restart.first_plan(
             policy,
@@ -146,14 +146,14 @@ class Pilot:
         now_s = time.time()
         bound_s, points = self.latency_bound_s, list(self._points)
         restored = self.plan.cause.startswith(_RESTORED)
-        if interval_s := self._obeyed.settings.trigger_interval_s:
+        if interval_s := self._orders.settings.trigger_interval_s:
             facts["trigger_s"] = interval_s
         if outline := dict(self._policy.outline()):
             facts["outline"] = outline
         self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
         if still := "; ".join(self.orders.words()):
             log.warning("jettison: still in force: %s. `jettison set CHECKPOINT --clear all` ends it", still)
-            self._obeyed.record(f"still in force: {still}")
+            self._orders.record(f"still in force: {still}")
         self._attempt(lambda: self._put_in_force(self.plan, now_s, at_once=True))
         if self.plan.version == 1:  # else the first batch may be one that the restart repeats
             self._runs_since_s = time.time()
@@ -185,8 +185,8 @@ class Pilot:
         """Batches of which no report will come: the books are not complete, and say so."""
         with self._lock:
             self._books.expect(*batches)
-        some = f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"
-        self.fault("report", f"{some}: {why}")
+        which = f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"
+        self.fault("report", f"{which}: {why}")
 
     def idle(self, now_s: float) -> None:
         """The source has nothing: return to keeping everything."""
@@ -258,22 +258,22 @@ class Pilot:
     @property
     def latency_bound_s(self) -> float:
         """The bound that is held: the program's own, or the one that a person has set."""
-        return self._obeyed.settings.latency_bound_s
+        return self._orders.settings.latency_bound_s
 
     @property
     def orders(self) -> Orders:
         """What a person has set, and what stands until it is cleared."""
-        return self._obeyed.orders
+        return self._orders.orders
 
-    def _obey(self, given: Orders) -> None:
-        changed = self._obeyed.accept(given)
+    def _follow(self, given: Orders) -> None:
+        changed = self._orders.accept(given)
         if changed is None:
             return
-        self._obeying(self.controller).settings = self._obeyed.settings
+        self._under_orders(self.controller).settings = self._orders.settings
         if changed:
-            self._obeyed.record(changed)
+            self._orders.record(changed)
 
-    def _obeying(self, controller: Controller) -> Controller:
+    def _under_orders(self, controller: Controller) -> Controller:
         controller.dry_run = self._dry_run or self.orders.why_keep_all("") is not None
         return controller
 
@@ -356,10 +356,10 @@ class Pilot:
         while not self._stopped.wait(_TICK_S):
             running, produced = self.batch_runs(), self.produced()
             ticks += 1
-            given = self._obeyed.look() if ticks % _TICKS_A_LOOK == 0 else None
+            given = self._orders.look() if ticks % _TICKS_A_LOOK == 0 else None
             with self._lock:
                 if given is not None:
-                    self._attempt(partial(self._obey, given))
+                    self._attempt(partial(self._follow, given))
                 if not running and self._runs_since_s is not None:
                     self._runs_since_s = time.time()
                 stats = self._last_stats
@@ -379,7 +379,7 @@ class Pilot:
             action()
         except Exception as error:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
-            self.controller = self._obeying(Controller(self._obeyed.settings))
+            self.controller = self._under_orders(Controller(self._orders.settings))
             everything = self._on_record.released(
                 self._last_version + 1, redacted(f"controller failed: {error}")[:_LONGEST_CAUSE]
             )

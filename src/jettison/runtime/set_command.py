@@ -84,8 +84,8 @@ def _refusal(ledger: Ledger, written: Orders) -> str:
     deadline_s = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline_s:
         time.sleep(_LOOK_S)
-        obeyed, fault = ledger.last("order"), ledger.last("fault")
-        if obeyed is not None and obeyed["orders"].get("mark") == written.mark:
+        carried, fault = ledger.last("order"), ledger.last("fault")
+        if carried is not None and carried["orders"].get("mark") == written.mark:
             return ""
         if fault is not None and written.mark in fault["detail"]:
             return str(fault["detail"])
