@@ -74,7 +74,6 @@ BENCHMARKS = _named(
     ("concept-median", _MANY, "group drops before a grouped median", Kind.ON_SPARK, "concept:grouped_median"),
     ("group-forms", _FEW, "reading a row's group, by form", Kind.ON_SPARK, "group_forms:group_forms"),
     ("sifter-lookup", _FEW, "rows that a sifter decides a second", Kind.ON_SPARK, "sifter:lookup"),
-    ("sifter-matching", _FEW, "1,000 range queries matched at once", Kind.ON_SPARK, "sifter:matching"),
     ("sifter-completeness", _FEW, "what a sifter keeps of a live stream", Kind.ON_SPARK, "sifter:live_completeness"),
     ("exactness", _SOME, "answers called exact, and if they are", Kind.APART, "exactness:exactness"),
     ("audit", _MANY, "how often bounds hold on real streams", Kind.APART, "audits:audits"),
