@@ -117,7 +117,6 @@ _PAPERS = (
             ("figure11", "", "outputs of unequal load", Kind.PURE, "figures:figure_11"),
             ("figure12", "", "shared boxes", Kind.PURE, "figures:figure_12"),
             ("planners", "", "the planners against the optimum", Kind.PURE, "planners:run"),
-            ("admission", "", "orders of admission", Kind.PURE, "admission_order:run"),
             ("live", _SOME, "three outputs at three times the load", Kind.APART, "live:run"),
         ),
     ),
