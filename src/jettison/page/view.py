@@ -23,12 +23,11 @@ from jettison.runtime import plan_file
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.ledger_summary import Totals
 from jettison.runtime.orders import Orders, on_record
-from jettison.runtime.owner import BEAT_S, sign_of_life
+from jettison.runtime.owner import SILENT_S, sign_of_life
 from jettison.runtime.restart import present_cause
 from jettison.runtime.schedule import NEVER_US, UNKNOWN_US, Schedule
 from jettison.runtime.status import reason
 
-_SILENT_BEATS = 3
 _MOST_CAUSES = 200
 
 
@@ -210,7 +209,7 @@ class Query:
         if sign is None or sign.at_s is None:
             return "unknown", "no run holds the checkpoint" if end else "nothing is on record"
         silent_s = now_s - sign.at_s
-        if silent_s > _SILENT_BEATS * BEAT_S:
+        if silent_s > SILENT_S:
             return "silent", f"no sign of life for {silent_s:.0f} s: the query may have been killed"
         return "running", "running"
 

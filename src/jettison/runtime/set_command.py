@@ -15,7 +15,7 @@ from jettison.errors import Unsupported, did_you_mean, refuse
 from jettison.runtime import orders
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import LONGEST_WORDS, DamagedOrders, LatencyOrder, Order, Orders, ProtectOrder, author
-from jettison.runtime.owner import BEAT_S, sign_of_life
+from jettison.runtime.owner import SILENT_S, sign_of_life
 
 _FIELDS = {"latency": "latency", "keep-everything": "keep_everything", "dry-run": "dry_run", "protect": "protect"}
 _ALL = "all"
@@ -68,7 +68,7 @@ def _give(console: Console, home: Folder, given: dict[str, Any]) -> None:
     written = orders.write(home, wanted)
     _say(console, changed)
     sign = sign_of_life(home)
-    if sign is None or sign.at_s is None or time.time() - sign.at_s > 3 * BEAT_S:
+    if sign is None or sign.at_s is None or time.time() - sign.at_s > SILENT_S:
         _say(console, "no query runs on this checkpoint: the next one that is started will obey, or say why not")
         return
     refusal = _refusal(Ledger(home / "ledger"), written)
