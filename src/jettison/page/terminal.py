@@ -135,7 +135,7 @@ def _points(view: QueryView) -> Table:
 
 
 def _table(panel: TablePanel, cut: _Cut) -> Iterator[RenderableType]:
-    yield Text(_plain(f"{panel.title}: {panel.text}"), **cut)
+    yield Text(_plain(": ".join(filter(None, (panel.title, panel.text)))), **cut)
     if panel.rows:
         table = Table(*panel.columns, box=None, pad_edge=False)
         for row in panel.rows[:_ROWS]:
