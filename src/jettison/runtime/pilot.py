@@ -35,7 +35,8 @@ from jettison.runtime.orders_in_force import OrdersInForce
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
 from jettison.runtime.plan_file import look_every
-from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
+from jettison.runtime.query_facts import QueryFacts
+from jettison.runtime.schedule import NEVER_US, Doubts
 from jettison.runtime.tally import Tally
 from jettison.runtime.touched import Wholeness
 
@@ -115,6 +116,8 @@ class Pilot:
         found = restart.found(publisher, ledger, folder, self._orders.settings, self.fault)
         self._board = PlanBoard(publisher, found.schedule, begun_us=found.begun_us)
         self._whole = Wholeness(found.schedule.doubts, least_doubt_us)
+        self.facts = QueryFacts(self._whole, self._lock, self._restate_doubts, self.fault)
+        """What the query's own plan says, as far as it was read."""
         self.controller = self._under_orders(found.controller or Controller(self._orders.settings))
         # The restored share stands, and late rows are thinned: a backlog has grown in the meantime.
         plan = restart.first_plan(
@@ -132,10 +135,6 @@ class Pilot:
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
         self.produced: Callable[[], Told | None] = lambda: None
         """How many rows the source has had, as it last said; never blocks."""
-        self.takes_every_row: bool | None = None
-        """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
-        self.sees_all_input = False
-        """Whether the only drop point certainly sees the rows that count as the query's input, each once, and no others."""
         self._on_record = self.plan
         self.cause = self.plan.cause
         """Why the plan stands: it may be for another reason by now than when it was made."""
@@ -307,48 +306,9 @@ class Pilot:
         with self._lock:
             return 0.0 if self._runs_since_s is None else max(time.time() - self._runs_since_s, 0.0)
 
-    def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
-        """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""
-        log.warning("jettison: rows behind %r are multiplied (%s); bounds would be too short", point, multipliers[0])
-        with self._lock:
-            self._whole.dependent = True
-            self._restate_doubts()
-
-    def rows_are_independent(self) -> None:
-        """The query's plan shows no rows that share a decision, whatever an earlier run had."""
-        with self._lock:
-            self._whole.dependent = False
-            self._restate_doubts()
-
-    def unguarded(self) -> None:
-        """The query that runs is not the one that was guarded: say so."""
-        what = "the query that was started does not read this shedder's plan, and keeps every row"
-        self.fault("guard", f"{what}: is the guarded DataFrame in it?")
-
     def shared(self, query: str) -> None:
-        """Another query runs under these plans, and what it drops is in no books: no answer is certain from now on."""
-        with self._lock:
-            self._whole.least_us = max(self._whole.least_us, UNKNOWN_US)
-            self._restate_doubts()
-        what = f"query {query} reads this shedder's plans, but was not started by its shedder"
-        self.fault("guard", f"{what}: its rows are shed, but not counted, and no answer is called exact any more")
-
-    def answers_shrink(self, results: Sequence[str]) -> None:
-        """Counts and sums that take no notice of dropped rows are too small while rows are dropped: say so."""
-        hint = f"use `jt.count` and `jt.sum`, or add up `jt_weight`; seen: {', '.join(results)[:_LONGEST_CAUSE]}"
-        self.fault("answers", f"plain counts and sums behind a guard are too small while rows are dropped; {hint}")
-
-    def others_drop(self) -> None:
-        """Something beside the guards drops rows that no weight stands for: say so in every answer from now on."""
-        with self._lock:
-            self._whole.least_us = DEPENDENT_US
-            self._restate_doubts()
-
-    def answers_found(self, margins_us: Mapping[str, int | None], delay_us: int | None) -> None:
-        """Judge these answers by their windows from now on; see `Doubts`. Without the watermark's delay doubt never ends."""
-        with self._lock:
-            self._whole.margins_us, self._whole.delay_us = margins_us, delay_us
-            self._restate_doubts()
+        """Another query runs under these plans."""
+        self.facts.shared(query)
 
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
@@ -412,16 +372,11 @@ class Pilot:
         waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
         return stats.committed_s - waited_since
 
-    def counted_all(self, report: BatchReport) -> bool:
-        """Whether the counts that came with a report are certainly those of all rows that the sources handed over."""
-        # Behind a limit the second says nothing: a source that is read as far as needed reports as many rows.
-        known = self.takes_every_row
-        return sum(report.seen.values()) == report.input_rows if known is None else known
-
     def kept_all(self, report: BatchReport) -> bool:
         """Whether a batch certainly saw its whole input and dropped nothing of it."""
         plan = self._plan_of(report.plan_version)
-        sure = self.sees_all_input and bool(self.takes_every_row) and not report.any_runs and len(self._points) == 1
+        whole = self.facts.sees_all_input and bool(self.facts.takes_every_row)
+        sure = whole and not report.any_runs and len(self._points) == 1
         return sure and plan is not None and plan.keeps_everything
 
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
