@@ -131,7 +131,6 @@ def _say_schema(asked: bool) -> None:
 @app.command()
 def plan(
     pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
-    picture: Annotated[Path | None, typer.Option(help="Draw the network to this file (.svg or .png).")] = None,
     schema: Annotated[
         bool,
         typer.Option(
@@ -141,13 +140,9 @@ def plan(
 ) -> None:
     """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
     from jettison.policies.network.document import load
-    from jettison.policies.network.picture import describe, draw
+    from jettison.policies.network.network_tables import describe
 
     given = load(pipeline)
-    if picture is not None:
-        option_values.require_picture(picture, (".svg", ".png"))
-        extras.require("matplotlib", where="`jettison plan --picture`")
-        draw(given.graph, picture, semantic=given.semantic)
     print(describe(given.graph, semantic=given.semantic))
     print(
         "\nWhich boxes need all rows is told from the words of their SQL; `jettison run` reads Spark's own plan of it."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from msgspec import Struct, convert
 
 from jettison.core.setting import Setting
 from jettison.page.panels.panel import Drawing, Panel
 from jettison.policies.network.evaluate import evaluate
 from jettison.policies.network.graph import Box, Input, Output, QueryGraph
-from jettison.policies.network.picture import laid_out
 from jettison.policies.network.qos import LossTolerance, QoS
 from jettison.policies.network.range_setting import RangeDrop
 
@@ -68,7 +68,7 @@ class NetworkPictures(Drawing):
         keep = {name: setting.keep_fraction for name, setting in settings.items()}
         delivered = evaluate(graph, keep).delivered
         nodes = []
-        for name, (x, y) in laid_out(graph).items():
+        for name, (x, y) in _laid_out(graph).items():
             kind = "input" if name in graph.inputs else graph.boxes[name].kind if name in graph.boxes else "output"
             share = delivered.get(name)
             nodes.append(Node(name, kind, x, y, share, None if share is None else tolerance[name].at(100 * share)))
@@ -85,3 +85,29 @@ def _graph(stated: _Network) -> tuple[QueryGraph, dict[str, LossTolerance]]:
     tolerance = {one.name: LossTolerance(one.loss_tolerance) for one in stated.outputs}
     outputs = [Output(one.name, one.source, QoS(tolerance[one.name], weight=one.weight)) for one in stated.outputs]
     return QueryGraph(stated.inputs, stated.boxes, outputs), tolerance
+
+
+def _laid_out(graph: QueryGraph) -> dict[str, tuple[float, float]]:
+    """Columns by the longest way from an input, outputs at the far end; rows so that readers stand near their source."""
+    depth = dict.fromkeys(graph.inputs, 0)
+    for name, box in graph.boxes.items():
+        depth[name] = 1 + max(depth[source] for source in box.sources)
+    last = 1 + max(depth.values())
+    columns: dict[int, list[str]] = {}
+    for name in (*graph.inputs, *graph.boxes):
+        columns.setdefault(depth[name], []).append(name)
+    columns[last] = list(graph.outputs)
+    sources = {name: list(box.sources) for name, box in graph.boxes.items()}
+    sources |= {name: [output.source] for name, output in graph.outputs.items()}
+    places: dict[str, tuple[float, float]] = {}
+    for column in sorted(columns):
+        wanted = {
+            name: float(np.mean([places[s][1] for s in sources[name]])) if name in sources else float(n)
+            for n, name in enumerate(columns[column])
+        }
+        free = 0.0
+        for name in sorted(columns[column], key=lambda item: wanted[item]):
+            row = max(free, wanted[name])
+            places[name] = (float(column), row)
+            free = row + 1.0
+    return places
