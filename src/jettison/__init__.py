@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from jettison.spark.aggregates import stddev as stddev
     from jettison.spark.aggregates import sum as sum
     from jettison.spark.aggregates import variance as variance
-    from jettison.spark.count_windows import count_windows as count_windows
     from jettison.spark.kafka_ends import KafkaEnds as KafkaEnds
     from jettison.spark.load_aware import load_aware as load_aware
     from jettison.spark.network_query import Network as Network
@@ -57,7 +56,6 @@ _HOME = {
     "WindowDrop": "jettison.policies.window.window_drop",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
-    "count_windows": "jettison.spark.count_windows",
     "load_aware": "jettison.spark.load_aware",
     "percentile": "jettison.spark.aggregates",
     "stddev": "jettison.spark.aggregates",
