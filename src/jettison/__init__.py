@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jettison.policies.network.qos import LossTolerance as LossTolerance
     from jettison.policies.network.qos import QoS as QoS
     from jettison.policies.network.qos import ValueUtility as ValueUtility
+    from jettison.policies.priority.priority_drop import PriorityDrop as PriorityDrop
     from jettison.policies.regions.queries import RangeQueries as RangeQueries
     from jettison.policies.regions.sifter import Sifter as Sifter
     from jettison.policies.window.window_drop import WindowDrop as WindowDrop
@@ -46,6 +47,7 @@ _HOME = {
     "Ledger": "jettison.runtime.ledger",
     "LossTolerance": "jettison.policies.network.qos",
     "Network": "jettison.spark.network_query",
+    "PriorityDrop": "jettison.policies.priority.priority_drop",
     "QoS": "jettison.policies.network.qos",
     "RangeQueries": "jettison.policies.regions.queries",
     "Shedder": "jettison.spark.shedder",
