@@ -47,10 +47,10 @@ def run_report(console: Console, checkpoints: Sequence[str], path: Path) -> None
 def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) -> None:
     """Print the query once, or show it on the whole screen, kept up to date, until q is typed or Ctrl-C."""
     (query,) = opened([checkpoint])
-    storage.known_home(checkpoint)
     if every_s is not None:
-        watch(console, query, every_s)
+        watch(console, query, every_s)  # also of a query that is yet to start
         return
+    storage.known_home(checkpoint)
     console.print(screen(query.view(), console.width))
 
 
