@@ -367,7 +367,6 @@ def without(absent: list[str], *arguments: str, cwd: Path) -> subprocess.Complet
             ["pyspark", "matplotlib"],
             'without them for `jettison demo`. Hint: pip install "CLONE[spark,demo]"',
         ),
-        (["plan", "p.json", "--picture", "x.svg"], ["matplotlib"], f"matplotlib{NOT_THERE} for `jettison plan"),
         (["run", "p.json"], ["pyspark"], f"pyspark{NOT_THERE} for `jettison run`"),
         (["bench", "replay"], ["pyspark"], f"pyspark{NOT_THERE} for `jettison bench replay`"),
         (

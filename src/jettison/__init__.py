@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jettison.policies.network.qos import LossTolerance as LossTolerance
     from jettison.policies.network.qos import QoS as QoS
     from jettison.policies.network.qos import ValueUtility as ValueUtility
+    from jettison.policies.priority.priority_drop import PriorityDrop as PriorityDrop
     from jettison.policies.regions.queries import RangeQueries as RangeQueries
     from jettison.policies.regions.sifter import Sifter as Sifter
     from jettison.policies.window.window_drop import WindowDrop as WindowDrop
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from jettison.spark.aggregates import stddev as stddev
     from jettison.spark.aggregates import sum as sum
     from jettison.spark.aggregates import variance as variance
-    from jettison.spark.count_windows import count_windows as count_windows
     from jettison.spark.kafka_ends import KafkaEnds as KafkaEnds
     from jettison.spark.load_aware import load_aware as load_aware
     from jettison.spark.network_query import Network as Network
@@ -47,6 +47,7 @@ _HOME = {
     "Ledger": "jettison.runtime.ledger",
     "LossTolerance": "jettison.policies.network.qos",
     "Network": "jettison.spark.network_query",
+    "PriorityDrop": "jettison.policies.priority.priority_drop",
     "QoS": "jettison.policies.network.qos",
     "RangeQueries": "jettison.policies.regions.queries",
     "Shedder": "jettison.spark.shedder",
@@ -57,7 +58,6 @@ _HOME = {
     "WindowDrop": "jettison.policies.window.window_drop",
     "avg": "jettison.spark.aggregates",
     "count": "jettison.spark.aggregates",
-    "count_windows": "jettison.spark.count_windows",
     "load_aware": "jettison.spark.load_aware",
     "percentile": "jettison.spark.aggregates",
     "stddev": "jettison.spark.aggregates",

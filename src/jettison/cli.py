@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +10,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from jettison import __version__, extras, java
-from jettison.core import durations
+from jettison import __version__, extras, java, option_values
 from jettison.errors import JettisonError, refuse
 
 app = typer.Typer(
@@ -70,9 +67,9 @@ def demo(
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report: about 4 minutes."""
     picture = picture or Path(_COLD if cold else _WARM)
-    bound_s, lengths = _seconds("--latency", latency), _three_lengths(seconds)
-    _require_writable("--json", json)
-    _require_picture(picture, (".png", ".pdf", ".svg"))
+    bound_s, lengths = option_values.seconds("--latency", latency), option_values.three_lengths(seconds)
+    option_values.require_writable("--json", json)
+    option_values.require_picture(picture, (".png", ".pdf", ".svg"))
     extras.require("pyspark", "matplotlib", where="`jettison demo`")
     java.require_java()
     from jettison.lab.demo.command import run_demo
@@ -92,14 +89,14 @@ def bench(
     ] = "100",
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
-    _require_writable("--json", json)
+    option_values.require_writable("--json", json)
     if every == (name is not None):
         got = "both" if every else "neither"
         refuse("the name of a benchmark, or --all", got, hint="`jettison bench --help` lists them, with their times")
     from jettison.lab.bench.command import run_bench
     from jettison.lab.bench.result import failed
 
-    chosen = _seeds(seeds)
+    chosen = option_values.seeds(seeds)
     results = run_bench(Console(), name=name, repetitions=repetitions, json_path=json, only=only, seeds=chosen)
     if failed(results):
         raise typer.Exit(1)
@@ -134,7 +131,6 @@ def _say_schema(asked: bool) -> None:
 @app.command()
 def plan(
     pipeline: Annotated[Path, typer.Argument(help="Pipeline file, YAML or JSON.")],
-    picture: Annotated[Path | None, typer.Option(help="Draw the network to this file (.svg or .png).")] = None,
     schema: Annotated[
         bool,
         typer.Option(
@@ -144,13 +140,9 @@ def plan(
 ) -> None:
     """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
     from jettison.policies.network.document import load
-    from jettison.policies.network.picture import describe, draw
+    from jettison.policies.network.network_tables import describe
 
     given = load(pipeline)
-    if picture is not None:
-        _require_picture(picture, (".svg", ".png"))
-        extras.require("matplotlib", where="`jettison plan --picture`")
-        draw(given.graph, picture, semantic=given.semantic)
     print(describe(given.graph, semantic=given.semantic))
     print(
         "\nWhich boxes need all rows is told from the words of their SQL; `jettison run` reads Spark's own plan of it."
@@ -170,7 +162,7 @@ def run(
     """Run a pipeline of Spark SQL boxes under its latency bound, until it is stopped."""
     from jettison.policies.network.document import load, require_runnable
 
-    given, length_s = load(pipeline), None if seconds is None else _seconds("--seconds", seconds)
+    given, length_s = load(pipeline), None if seconds is None else option_values.seconds("--seconds", seconds)
     require_runnable(given)
     extras.require("pyspark", where="`jettison run`")
     java.require_java()
@@ -208,7 +200,7 @@ def reconcile(
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
 ) -> None:
     """Exact answers, later, for all windows that rows were dropped from."""
-    within = None if hours is None else _hours(hours)
+    within = None if hours is None else option_values.hours(hours)
     extras.require("pyspark", where="`jettison reconcile`")
     java.require_java()
     from jettison.settle.settle_command import named_query, run_reconcile
@@ -253,7 +245,7 @@ def top(
 
     console = Console()
     live = not once and (follow is not None or (console.is_terminal and sys.stdin.isatty()))
-    run_top(console, checkpoint, every_s=_seconds("--follow", follow or "2") if live else None)
+    run_top(console, checkpoint, every_s=option_values.seconds("--follow", follow or "2") if live else None)
 
 
 @app.command()
@@ -261,11 +253,8 @@ def advise(checkpoint: Annotated[str, typer.Argument(help="Checkpoint location o
     """What a query's last hour, dry or not, says: which bounds can be held, what they cost, what to set at the source."""
     from jettison.core import storage
     from jettison.runtime.advice import advice
-    from jettison.runtime.set_command import require_known
 
-    home = storage.home(checkpoint)
-    require_known(home)
-    for sentence in advice(home):
+    for sentence in advice(storage.known_home(checkpoint)):
         Console().print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -292,7 +281,7 @@ def set_(
     """Change a running query, or the next run of one, until it is cleared; without options, show what is set."""
     from jettison.runtime.set_command import run_set
 
-    bound_s = None if latency is None else _seconds("--latency", latency)
+    bound_s = None if latency is None else option_values.seconds("--latency", latency)
     run_set(
         Console(),
         checkpoint,
@@ -326,82 +315,11 @@ def report(
     html: Annotated[Path, typer.Option(help="File to write: a page with its data inside, to send to somebody.")],
 ) -> None:
     """The page of queries as they are now, in one file that needs no server and no network."""
-    _require_writable("--html", html)
+    option_values.require_writable("--html", html)
     extras.require("plotly", where="`jettison report`")
     from jettison.page.command import run_report
 
     run_report(Console(), checkpoint, html)
-
-
-def _seconds(option: str, text: str) -> float:
-    """A duration as typed: a number of seconds, or a text with a unit."""
-    try:
-        given: durations.Duration = float(text)
-    except ValueError:
-        given = text
-    return durations.seconds(given, name=option)
-
-
-def _hours(text: str) -> tuple[int, int]:
-    """Two full hours of the day."""
-    first, _, end = text.partition("-")
-    if not (first.isdigit() and end.isdigit() and int(first) != int(end) and max(int(first), int(end)) <= 24):
-        refuse(
-            "--hours must be two different hours of the day", repr(text), hint="write 22-6 for ten at night until six"
-        )
-    return int(first), int(end)
-
-
-def _three_lengths(text: str) -> list[float]:
-    try:
-        lengths = [float(part) for part in text.split(",")]
-    except ValueError:
-        lengths = []
-    if len(lengths) != 3 or not all(math.isfinite(length) and length > 0 for length in lengths):
-        refuse("--seconds must be three positive numbers", repr(text), hint=f"write {_PHASES}")
-    return lengths
-
-
-def _seeds(text: str) -> range:
-    """So many seeds from 0 on, or those between two numbers.
-
-    >>> _seeds("3"), _seeds("40:60")
-    (range(0, 3), range(40, 60))
-    """
-    first, _, stop = text.rpartition(":")
-    try:
-        found = range(int(first or 0), int(stop))
-    except ValueError:
-        found = range(0)
-    if not found or found.start < 0:
-        refuse("--seeds must be a number, or two with a colon between them", repr(text), hint="try 100, or 40:60")
-    return found
-
-
-def _require_writable(option: str, path: Path | None) -> None:
-    """Refuse a file that could not be written, before minutes of work rather than after them."""
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        hint = f"make the folder first: mkdir -p {path.parent}"
-        refuse(f"{option} must name a file in a folder that exists", str(path), hint=hint)
-    if path.is_dir():
-        refuse(f"{option} must name a file", f"the folder {path}", hint="name a file in it")
-    new = not path.exists()
-    try:
-        path.open("a").close()
-    except OSError as error:
-        hint = "name a file in a folder of your own"
-        refuse(f"{option} must name a file that can be written", f"{path} ({error.strerror})", hint=hint, cause=error)
-    if new:
-        path.resolve().unlink()
-
-
-def _require_picture(path: Path, kinds: Sequence[str]) -> None:
-    _require_writable("--picture", path)
-    if path.suffix not in kinds:
-        hint = f"for example {path.with_suffix(kinds[0])}"
-        refuse(f"--picture must end in {' or '.join(kinds)}", str(path), hint=hint)
 
 
 def main() -> None:

@@ -65,7 +65,9 @@ def told(controller: Controller, batches: list[Stats]) -> Iterator[Seen]:
             else:
                 publish(controller.forecast(now_s), now_s + LEAD_S)
                 now_s += TICK_S
-        yield Seen(stats, [plan for from_s, plan in plans if from_s <= stats.started_s][-1], controller.rows_per_s)
+        yield Seen(
+            stats, [plan for from_s, plan in plans if from_s <= stats.started_s][-1], controller.arrivals.rows_per_s
+        )
 
 
 @pytest.mark.parametrize("bound_s", [3.0, 5.0])

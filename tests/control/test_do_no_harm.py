@@ -293,7 +293,7 @@ def test_a_restart_repeats_a_batch_and_breaks_nothing(seed: int) -> None:
     plant.crash(trace[-1], downtime_s=5.0)
     restarted = Controller.from_dict(ControlSettings(7.0), controller.to_dict())
     trace = plant.run(restarted, 150.0)
-    assert restarted.rows_per_s == pytest.approx(40_000, rel=0.1)
+    assert restarted.arrivals.rows_per_s == pytest.approx(40_000, rel=0.1)
     assert dropped(after(trace, 75.0)) == 0.0
     assert row_latency_s(after(trace, 100.0), 0.95) <= 7.0
 

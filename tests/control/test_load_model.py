@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given, settings
@@ -119,8 +120,8 @@ def test_alike_batches_do_not_wear_the_model_out() -> None:
     draw, model = random.Random(3), LoadModel()
     for _ in range(10_000):
         model.observe(60_000, 60_000, cost(60_000, 60_000) * math.exp(draw.gauss(0, 0.2)))
-    assert 0.02 < model.per_seen_row_s / model.per_kept_row_s < 0.4
-    assert 0.05 < model.fixed_s < 0.8
+    assert 0.02 < model.costs.per_seen_row_s / model.costs.per_kept_row_s < 0.4
+    assert 0.05 < model.costs.fixed_s < 0.8
 
 
 @settings(max_examples=60, deadline=None)
@@ -136,7 +137,7 @@ def test_costs_stay_positive_and_finite_whatever_comes(batches: list[tuple[int, 
     for seen, share, duration_s in batches:
         model.observe(seen, int(seen * share), duration_s)
         if model.ready:
-            assert all(c > 0 and math.isfinite(c) for c in (model.fixed_s, model.per_seen_row_s, model.per_kept_row_s))
+            assert all(c > 0 and math.isfinite(c) for c in astuple(model.costs))
     document = json.loads(json.dumps(plain(model), allow_nan=False))
     assert plain(restored(document, LoadModel)) == document
 

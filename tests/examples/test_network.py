@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.document import load
-from jettison.policies.network.picture import describe
+from jettison.policies.network.network_tables import describe
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "network.yaml"
 

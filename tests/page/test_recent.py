@@ -11,6 +11,7 @@ from jettison.core.plan import DropPlan
 from jettison.core.stats import PointStats, Stats
 from jettison.core.storage import Folder
 from jettison.page import recent as module
+from jettison.page.panels.window_strip import WindowStrips
 from jettison.page.recent import Recent
 from jettison.page.thinned import thinned
 from jettison.policies.window.window_marks import WindowMarks
@@ -78,9 +79,9 @@ def test_the_fate_of_windows_is_put_together_from_plans(tmp_path: Path) -> None:
     ledger = Ledger.open(Folder(tmp_path))
     ledger.plan(1.0, DropPlan(1, {"a": WindowMarks((5,), ("kd",), ((None, 70),), next_unit=7)}))
     ledger.plan(2.0, DropPlan(2, {"a": WindowMarks((6,), ("dkd",), ((70, None, 90),), next_unit=9)}))
-    recent = Recent(Folder(tmp_path))
-    recent.look()
-    assert recent.marks == {0: {5: "k", 6: "d", 7: "k", 8: "d"}}
+    strips = WindowStrips()
+    Recent(Folder(tmp_path), tell=strips.take).look()
+    assert [(strip.first, strip.marks) for strip in strips.panels({}, {})] == [(5, "kdkd")]
 
 
 def test_thinning_loses_no_rows_and_no_peak(tmp_path: Path) -> None:
@@ -104,6 +105,6 @@ def test_a_damaged_fate_of_windows_is_left_out(tmp_path: Path, wrong: dict[str, 
     record = {"record": "plan", "at_s": 1.0, "version": 1, "cause": ""}
     lines = [json.dumps({**record, "points": points}) + "\n" for points in (good, bad)]
     (tmp_path / "run-000001.jsonl").write_text("".join(lines))
-    recent = Recent(Folder(tmp_path))
-    assert recent.look()
-    assert recent.marks == {0: {7: "k", 8: "d"}}
+    strips = WindowStrips()
+    assert Recent(Folder(tmp_path), tell=strips.take).look()
+    assert [(strip.first, strip.marks) for strip in strips.panels({}, {})] == [(7, "kd")]

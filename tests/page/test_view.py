@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import jettison as jt
+from jettison.core.setting import Setting
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.core.storage import Folder
-from jettison.page.panels import GroupShares, NetworkPicture, RegionMap, SettledWindows, WindowStrip
+from jettison.errors import InvalidSetting
+from jettison.page import panels
+from jettison.page.panels import Drawing, Panel, TablePanel
+from jettison.page.panels.group_shares import GroupShares
+from jettison.page.panels.network_picture import NetworkPicture
+from jettison.page.panels.region_map import RegionMap
+from jettison.page.panels.window_strip import WindowStrip
 from jettison.page.view import Query
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
+from jettison.policies.priority.priority_drop import PriorityDrop
+from jettison.policies.priority.priority_setting import LevelDrop
 from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime.orders import LatencyOrder, Order, Orders, record_of
 from jettison.settle.settled_record import Part, Settled, save
@@ -173,6 +184,43 @@ def test_a_network_is_shown_with_its_drops_and_what_outputs_get(tmp_path: Path) 
     assert min(node.delivered or 0.0 for node in outputs.values()) < 1.0
 
 
+def test_a_policy_that_nobody_drew_shows_what_its_settings_say(tmp_path: Path) -> None:
+    policy = PriorityDrop({"fare > 50": 3, "fare > 20": 2})
+    query(tmp_path, setting=LevelDrop(0.4, (1.0, 0.5, 0.1)), policy=policy)
+    (shown,) = Query(str(tmp_path)).view().panels
+    assert isinstance(shown, TablePanel)
+    assert shown.title == "Setting of the kind priority at rides"
+    assert ["levels", '["(fare > 50)", "(fare > 20)"]'] in shown.rows
+    assert ["keeps", "[1.0, 0.5, 0.1]"] in shown.rows
+
+
+def test_a_kind_that_this_process_does_not_know_is_shown_as_it_is_on_record(tmp_path: Path) -> None:
+    query(tmp_path)
+    new = b'{"record":"plan","at_s":2e9,"version":9,"points":{"rides":{"kind":"quantum","spin":0.5}},"cause":"new"}\n'
+    (Folder(tmp_path) / "jettison" / "ledger").append("run-000009.jsonl", new)
+    (shown,) = Query(str(tmp_path)).view().panels
+    assert isinstance(shown, TablePanel)
+    assert shown.rows == [["spin", "0.5"]]
+
+
+class Shares(Drawing):
+    """A drawing as an author of a policy registers one."""
+
+    def panels(self, settings: Mapping[str, Setting], outline: Mapping[str, Any]) -> Iterator[Panel]:
+        for point, setting in settings.items():
+            yield TablePanel(title=point, text=f"{len(outline['levels'])} levels, {setting.keep_fraction:.0%} kept")
+
+
+def test_settings_are_shown_by_the_drawing_that_is_registered_for_their_kind(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(panels, "_by_kind", dict(panels._by_kind))
+    panels.register(LevelDrop.kind, Shares)
+    query(tmp_path, setting=LevelDrop(0.4, (1.0, 0.1)), policy=PriorityDrop({"fare > 50": 3}))
+    view = Query(str(tmp_path)).view()
+    assert [(panel.title, panel.text) for panel in view.panels] == [("rides", "1 levels, 40% kept")]
+    with pytest.raises(InvalidSetting, match="no drawing yet"):
+        panels.register(GroupDrop.kind, Shares)
+
+
 def test_settled_open_and_lost_windows_are_shown(tmp_path: Path) -> None:
     query(tmp_path)
     home = Folder(tmp_path) / "jettison"
@@ -183,10 +231,10 @@ def test_settled_open_and_lost_windows_are_shown(tmp_path: Path) -> None:
     save(home, Settled(looks=(Look(3, 4, windows),), parts=parts, lost=(lost,)))
     view = Query(str(tmp_path)).view()
     (panel,) = view.panels
-    assert isinstance(panel, SettledWindows)
-    assert "1 settled, 1 open, 1 lost; exact by reconciliation since 2026-11-18" in panel.status
+    assert isinstance(panel, TablePanel)
+    assert "1 settled, 1 open, 1 lost; exact by reconciliation since 2026-11-18" in panel.text
     assert [row[0] for row in panel.rows] == ["settled", "open", "lost"]
     (home / "settle").replace("settled.json", b"{")
     (panel,) = Query(str(tmp_path)).view().panels
-    assert isinstance(panel, SettledWindows)
-    assert "must be readable" in panel.status, "a damaged record does not take the page down"
+    assert isinstance(panel, TablePanel)
+    assert "must be readable" in panel.text, "a damaged record does not take the page down"

@@ -96,7 +96,7 @@ class Query:
         self.pilot.idle(self.clock_s)
 
     def plan_is_read(self) -> None:
-        self.pilot.answers_found({"ours": 0}, self.delay_us)
+        self.pilot.facts.answers_found({"ours": 0}, self.delay_us)
 
     def plan(self) -> DropPlan:
         plan = self.publisher.schedules[-1].at(int(self.clock_s * 1e6))
@@ -247,7 +247,7 @@ def test_where_others_drop_rows_every_answer_is_in_doubt(threadless: None, least
     publisher = FakePublisher()
     pilot = pilot_over(publisher, Course(), least_doubt_us=least_us)
     pilot.start()
-    pilot.answers_found({"ours": 0}, 1_000)
+    pilot.facts.answers_found({"ours": 0}, 1_000)
     pilot.batch(BatchReport("run", 0, 1e9, 1.0, 1, pilot.plan.version, event_times=EventTimes(_START_US, 0)))
     assert all(each.doubts.until_us == each.doubts.otherwise_us == least_us for each in publisher.schedules)
 
@@ -256,9 +256,9 @@ def test_another_query_under_the_same_plans_leaves_no_answer_certain(threadless:
     publisher = FakePublisher()
     pilot = pilot_over(publisher, Course())
     pilot.start()
-    pilot.answers_found({"ours": 0}, 1_000)
+    pilot.facts.answers_found({"ours": 0}, 1_000)
     assert publisher.schedules[-1].doubts.until_us == NEVER_US
-    pilot.shared("theirs")
+    pilot.facts.shared("theirs")
     doubts = publisher.schedules[-1].doubts
     assert doubts.until_us == doubts.otherwise_us == UNKNOWN_US
     assert pilot.faults == {"guard": 1}
@@ -270,5 +270,5 @@ def test_that_rows_share_decisions_is_remembered_until_the_plan_shows_none(threa
     pilot = pilot_over(publisher, Course())
     pilot.start()
     assert pilot.doubts == publisher.schedules[-1].doubts == Doubts(DEPENDENT_US, DEPENDENT_US)
-    pilot.rows_are_independent()
+    pilot.facts.rows_are_independent()
     assert pilot.doubts == publisher.schedules[-1].doubts == Doubts(UNKNOWN_US, UNKNOWN_US)

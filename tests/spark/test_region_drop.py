@@ -21,7 +21,6 @@ from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, InvalidSetting, MissingColumn
-from jettison.lab.bench.query_server import matched
 from jettison.policies.regions.build import Sample, build
 from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, RegionDrop, fingerprint
 from jettison.policies.regions.sifter import Sifter
@@ -185,8 +184,8 @@ def test_weights_add_up_for_the_whole_stream_and_for_every_query(spark, keep, th
         chance = 1 / sample_every + (1 - 1 / sample_every) * chance
     np.testing.assert_allclose(weights, 1.0 / chance[ids])
     query, point = queries.matches(points)
-    pairs = matched(kept, queries).groupBy("jt_query").agg(F.sum("jt_weight").alias("wanted"))
-    wanted = {row.jt_query: row.wanted for row in pairs.collect()}
+    kept_query, kept_row = queries.matches(points[ids])
+    wanted = np.bincount(kept_query, weights=weights[kept_row], minlength=len(queries))
     totals = [(weights.sum(), np.arange(len(points))), *((wanted[q], point[query == q]) for q in range(len(queries)))]
     for total, members in totals:
         error = math.sqrt(((1.0 - chance[members]) / chance[members]).sum())

@@ -19,6 +19,8 @@ from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.errors import Unsupported
+from jettison.page.panels import TablePanel
+from jettison.page.view import Query
 from jettison.policy import (
     ALL_CHECKS,
     Budget,
@@ -35,6 +37,7 @@ from jettison.policy import (
 from jettison.spark import mechanisms
 from jettison.spark.mechanisms import DropPoint
 from live_stream import Collected, Feed, Live, costly, dropped
+from page_ledgers import query
 
 pytestmark = pytest.mark.spark
 FEW, MANY = 100, 1500
@@ -134,6 +137,13 @@ def test_a_kind_of_setting_that_nobody_registered_is_refused_by_name(source, tmp
     shedder = jt.Shedder(latency="5 seconds", checkpoint=tmp_path / "checkpoint", policy=DropLargest("value"))
     with pytest.raises(Unsupported, match=r"group, priority, random.*got .limit."):
         shedder.guard(source.stream(), row_id="id")
+
+
+def test_the_page_shows_it(tmp_path: Path) -> None:
+    query(tmp_path, setting=Limit(50.0, 0.5), policy=DropLargest("value"))
+    (panel,) = Query(str(tmp_path)).view().panels
+    assert isinstance(panel, TablePanel)
+    assert (panel.title, panel.rows) == ("Setting of the kind limit at rides", [["highest", "50.0"]])
 
 
 @pytest.mark.usefixtures("registered", "interpreted")

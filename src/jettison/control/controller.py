@@ -15,10 +15,11 @@ from typing import Any
 from jettison.control.actuation import PlanHistory
 from jettison.control.arrivals import CHANGE, Arrivals
 from jettison.control.budget_figures import BudgetFigures
-from jettison.control.causes import about_the_clock, why_keep_all, why_shed
+from jettison.control.causes import about_the_clock
 from jettison.control.control_settings import ControlSettings
 from jettison.control.load_model import Costs, LoadModel, Running
 from jettison.control.next_batch import NextBatch, Source
+from jettison.control.next_budget import NextBudget, late_after_s
 from jettison.control.outlook import HELPS, Ahead, Outlook
 from jettison.control.produced import Produced
 from jettison.control.startup import COLDEST, StartUp
@@ -29,7 +30,6 @@ from jettison.errors import refuse
 __all__ = ["ControlSettings", "Controller"]
 
 _FEW, _CUT = 5, 0.25  # before so many batches were measured, a batch keeps this part of the share before it
-_AT_STAKE = 0.9  # of the latency bound: a latency foreseen past this lets smaller cuts through
 _CATCH_UP = 0.9  # load below which a young process catches up with what came while it was slow
 _WAITED_FOR = 0.8  # the same as the second batch shows it by its length alone
 _CATCH_UP_RUNNING = 1.15  # the same as a single batch may show it
@@ -41,7 +41,6 @@ _LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time
 _LEAD_S, _TICK_S = 0.1, 0.2  # until a plan counts, and until the middle of the time for which it is the newest
 _WAITS_S = 0.2  # without a batch, after which the engine waits for rows or its trigger; less passes between any two
 _MOST = 100.0  # logarithms of costs, and evidence for them
-_STEADY = 0.05  # of the bound: by how much the age from which rows are late must change to be changed
 
 
 @dataclass
@@ -78,12 +77,12 @@ class Controller:
         self.settings = settings
         self.dry_run = False
         """Whether plans are only made, and every row is kept all the same."""
-        self._model = LoadModel()
-        self._arrivals = Arrivals(settings.row_cap)
+        self.model = LoadModel()
+        self.arrivals = Arrivals(settings.row_cap)
         self._produced = Produced()
-        self._plans = PlanHistory()
-        self._budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
-        self._shedding = False
+        self.plans = PlanHistory()
+        self.budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
+        self.shedding = False
         self._start = StartUp()
         self._last: tuple[float, float] | None = None
         self._free_s, self._free_since_s = -math.inf, math.inf
@@ -92,38 +91,18 @@ class Controller:
         self._ticking = False
         self._basis: tuple[Outlook, Ahead, float, float] | None = None
 
-    @property
-    def model(self) -> LoadModel:
-        """What batches cost, as learned so far."""
-        return self._model
-
-    @property
-    def shedding(self) -> bool:
-        """Whether rows are being dropped."""
-        return self._shedding
-
-    @property
-    def rows_per_s(self) -> float | None:
-        """Arrival rate as last estimated; `None` before there is an estimate."""
-        return self._arrivals.rows_per_s
-
-    @property
-    def arrivals(self) -> Arrivals:
-        """What is known of arrivals."""
-        return self._arrivals
-
     def latency_s(self, stats: Stats) -> float | None:
         """Latency of the row of a batch that waited longest, by the engine's clock; `None` where that was not observed."""
-        if stats.worst_latency_s is None or self._arrivals.incredible:
+        if stats.worst_latency_s is None or self.arrivals.incredible:
             return None
         # Slow delivery is part of a row's latency; what is beyond it is another clock.
-        return stats.worst_latency_s - (self._arrivals.offset_s - self._outlook(None).delivery_s)
+        return stats.worst_latency_s - (self.arrivals.offset_s - self._outlook(None).delivery_s)
 
     def lag(self, now_s: float) -> tuple[int, float] | None:
         """Rows that no batch on record has taken, by the source's own word, and how long the oldest of them has waited."""
         if self._last is None or self._produced.since_s is None:
             return None
-        served_s = self._arrivals.served_until_s
+        served_s = self.arrivals.served_until_s
         if self.settings.trigger_interval_s == 0 and self._free_s > self._last[1]:
             served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
         rows = round(Source(served_s, self._last[0], self._waiting, produced=self._produced).rows(now_s, 0.0))
@@ -132,7 +111,7 @@ class Controller:
     @property
     def said_of_arrivals(self) -> str:
         """What is odd about the arrival column, in words; empty where nothing is."""
-        return about_the_clock(self._arrivals, self.settings.latency_bound_s)
+        return about_the_clock(self.arrivals, self.settings.latency_bound_s)
 
     @property
     def said_of_source(self) -> str:
@@ -145,9 +124,9 @@ class Controller:
     def decision(self) -> BudgetFigures:
         """The figures behind the last budget."""
         return (
-            BudgetFigures.unmeasured(self._budget)
+            BudgetFigures.unmeasured(self.budget)
             if self._basis is None
-            else BudgetFigures.of(self._budget, *self._basis)
+            else BudgetFigures.of(self.budget, *self._basis)
         )
 
     def initial(self) -> Budget:
@@ -156,51 +135,53 @@ class Controller:
         The first batch of a query may start on a backlog of any size, but whether its rows are late is not known before
         its clock is: late rows are thinned only where rows were dropped before the restart.
         """
-        self._model.expect_warm_up()
-        self._arrivals.begin()
+        self.model.expect_warm_up()
+        self.arrivals.begin()
         self._start, self._last, self._waiting, self._basis = StartUp(), None, None, None
         self._free_s, self._free_since_s = -math.inf, math.inf
-        keep = self._budget.share
-        late = min(keep, self.settings.late_share) if self._shedding else keep
+        keep = self.budget.share
+        late = min(keep, self.settings.late_share) if self.shedding else keep
         cause = "start: no batch has been measured yet"
         if late < keep:
             cause = "start: rows that are already late are thinned until a batch has been measured"
-        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
-        return self._budget
+        self.budget = Budget(keep, late, late_after_s(self.settings, self.arrivals, self.budget), cause)
+        return self.budget
 
     def planned(self, version: int, from_s: float = 0.0) -> None:
         """Note that plan `version` carries the last budget from `from_s` on; a known version changes nothing."""
-        self._plans.add(version, from_s, self._as_executed(self._budget))
+        self.plans.add(version, from_s, self._as_executed(self.budget))
 
     def idle(self, now_s: float) -> Budget:
         """Budget while nothing arrives: keep everything."""
-        self._arrivals.idle(now_s)
-        self._shedding = False
+        self.arrivals.idle(now_s)
+        self.shedding = False
         self._last, self._waiting, self._basis = None, None, None
-        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), "no rows arrive: keep all")
-        return self._budget
+        self.budget = Budget(
+            1.0, 1.0, late_after_s(self.settings, self.arrivals, self.budget), "no rows arrive: keep all"
+        )
+        return self.budget
 
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
-        waited_since_s = None if self._last is None else self._arrivals.served_until_s
+        waited_since_s = None if self._last is None else self.arrivals.served_until_s
         self._compare(stats)
         slowness = self._slowness(stats.started_s, stats.committed_s)
         falling = (slowness - 1) / (COLDEST - 1)
         falling = falling if self._start.over else max(falling, _FALLING)
-        self._model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
-        self._arrivals.observe(stats)
+        self.model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
+        self.arrivals.observe(stats)
         self._last = stats.started_s, stats.committed_s
         self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
         self._protected = stats.protected_share
-        in_time = waited_since_s is not None and self._model.ready
+        in_time = waited_since_s is not None and self.model.ready
         limit_s = self._outlook(self._costs()).limit_s
         in_time = in_time and stats.committed_s - (waited_since_s or 0.0) <= limit_s
         self._start.observe(stats, in_time, self._slowness(stats.started_s, stats.committed_s))
         self._decide(stats.committed_s, reported=True)
-        if stats.plan_version is None and stats.seen > 0 and self._shedding:
-            cause = f"{self._budget.cause}; the last batch could not read its plan and kept everything"
-            self._budget = replace(self._budget, cause=cause)
-        return self._budget
+        if stats.plan_version is None and stats.seen > 0 and self.shedding:
+            cause = f"{self.budget.cause}; the last batch could not read its plan and kept everything"
+            self.budget = replace(self.budget, cause=cause)
+        return self.budget
 
     def forecast(self, now_s: float, *, running: bool = True, produced: tuple[float, float] | None = None) -> Budget:
         """Budget for the next batch that has not started, when nothing new was reported since `step`.
@@ -220,13 +201,11 @@ class Controller:
             self._decide(now_s, reported=False)
         elif self._last is None:
             self._decide_before_a_report(now_s)
-        return self._budget
+        return self.budget
 
     def to_dict(self) -> dict[str, Any]:
         """What outlives the process, fit for JSON; `from_dict` restores it."""
-        memory: dict[str, Any] = plain(
-            _Memory(**{each.name: getattr(self, f"_{each.name}") for each in fields(_Memory)})
-        )
+        memory: dict[str, Any] = plain(_Memory(**{each.name: getattr(self, each.name) for each in fields(_Memory)}))
         return memory
 
     @classmethod
@@ -239,31 +218,31 @@ class Controller:
             hint = "start with a new Controller; it learns the load again within a few batches"
             refuse("state of a controller", f"{error!r}", hint=hint, cause=error)
         for each in fields(memory):
-            setattr(controller, f"_{each.name}", getattr(memory, each.name))
-        controller._arrivals.given_cap = settings.row_cap
+            setattr(controller, each.name, getattr(memory, each.name))
+        controller.arrivals.given_cap = settings.row_cap
         share = max(memory.budget.share, settings.least_share)
-        controller._budget = replace(memory.budget, share=share, late_share=min(memory.budget.late_share, share))
+        controller.budget = replace(memory.budget, share=share, late_share=min(memory.budget.late_share, share))
         return controller
 
     def _compare(self, stats: Stats) -> None:
         """Hold the source to what the batch held, and to what it left."""
-        if self._last is None or (stats.waiting_rows is None and self._arrivals.row_cap is not None):
+        if self._last is None or (stats.waiting_rows is None and self.arrivals.row_cap is not None):
             return
         more = 0.0 if stats.waiting_rows is None else stats.waiting_rows - (self._waiting or 0.0)
         self._produced.held(stats.seen + more, self._last[0], stats.started_s)
 
     def _costs(self) -> Costs | None:
         """What batches cost: measured, or before that as the hint says."""
-        if self._model.ready:
-            return self._model.costs
+        if self.model.ready:
+            return self.model.costs
         hint = self.settings.capacity_rows_per_s
         return None if hint is None else Costs(0.0, 0.1 / hint, 0.9 / hint)
 
     def _outlook(self, costs: Costs | None, rate: float | None = None) -> Outlook:
-        rate = (self._arrivals.rows_per_s or 0.0) if rate is None else rate
-        cap, offset_s = self._arrivals.cap_for_next(), self._arrivals.offset_s
+        rate = (self.arrivals.rows_per_s or 0.0) if rate is None else rate
+        cap, offset_s = self.arrivals.cap_for_next(), self.arrivals.offset_s
         least = max(self.settings.least_share, self._protected)
-        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self._model.noise, least)
+        return Outlook(self.settings, costs or Costs(0.0, 0.0, 0.0), rate, cap, offset_s, self.model.noise, least)
 
     @property
     def _told(self) -> Produced | None:
@@ -276,7 +255,7 @@ class Controller:
 
     def _rate(self) -> float | None:
         """Rows that arrive per second: as counted by batches, unless the source knows of a change."""
-        counted, told = self._arrivals.rows_per_s, None if self._told is None else self._told.rows_per_s
+        counted, told = self.arrivals.rows_per_s, None if self._told is None else self._told.rows_per_s
         changed = told is not None and (counted is None or abs(told - counted) > CHANGE * counted)
         return told if changed else counted
 
@@ -290,34 +269,29 @@ class Controller:
         outlook = self._outlook(costs, coming.rate)
         # In doubt what rows cost, how many come and what dropping saves, they are kept: the next batches will tell.
         doubt, helps = outlook, True
-        if self._model.ready and (self._start.over or coming.rate == coming.rate_in_doubt):
-            doubt = self._outlook(
-                self._model.costs_in_doubt(coming.in_doubt.rows, coming.running), coming.rate_in_doubt
-            )
+        if self.model.ready and (self._start.over or coming.rate == coming.rate_in_doubt):
+            doubt = self._outlook(self.model.costs_in_doubt(coming.in_doubt.rows, coming.running), coming.rate_in_doubt)
             rows = max(coming.in_doubt.rows, doubt.usual_rows)
-            helps = self._model.saving_in_doubt(rows, outlook.least_share) >= HELPS
+            helps = self.model.saving_in_doubt(rows, outlook.least_share) >= HELPS
         shed = helps and outlook.must_shed(ahead) and doubt.must_shed(coming.in_doubt)
         if shed and not self._start.over and self._catches_up(outlook, coming.lasts_s, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.
-            self._shedding = False
-            self._catch_up(outlook, ahead)
-        elif shed or (self._shedding and not (reported and (outlook.may_leave or not helps))):
-            self._shedding = True
+            self.shedding, self.budget = False, self._following(outlook, ahead).catch_up(self._start.started_s)
+        elif shed or (self.shedding and not (reported and (outlook.may_leave or not helps))):
             self._shed(outlook, ahead)
         else:
-            self._shedding = False
-            self._keep_all(outlook, ahead)
+            self.shedding, self.budget = False, self._following(outlook, ahead).keep_all()
         self._basis = outlook, coming.expected, coming.waiting, coming.lag_s
 
     def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> NextBatch:
         assert self._last is not None
         interval_s = self.settings.trigger_interval_s
         start_s = self._starts_at()
-        served_s = self._arrivals.served_until_s
+        served_s = self.arrivals.served_until_s
         if interval_s == 0 and self._free_s >= start_s:
             served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
-        late_after_s = self.settings.latency_bound_s if self._arrivals.observed else math.inf
-        cap = self._arrivals.cap_for_next()
+        late_after_s = self.settings.latency_bound_s if self.arrivals.observed else math.inf
+        cap = self.arrivals.cap_for_next()
         source = Source(served_s, self._last[0], self._waiting, cap, late_after_s, self._told)
         known = rate
         waiting = source.rows(now_s, rate)
@@ -332,7 +306,7 @@ class Controller:
             # What is planned now counts only if the batch that runs ends before the next plan is made: plan for that.
             usual_s = min(expected_s, self._outlook(costs, rate).target_s)
             ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
-        rising, cheap = self._arrivals.rising, self._model.costs_in_doubt(ahead.rows) if self._model.ready else costs
+        rising, cheap = self.arrivals.rising, self.model.costs_in_doubt(ahead.rows) if self.model.ready else costs
         cheap_s = ahead.duration_s(cheap, budget.share, budget.late_share)
         guessed = self._told is None  # otherwise it is known how many rows have come
         if guessed and elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
@@ -378,17 +352,17 @@ class Controller:
             return False
         load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
         elapsed_s = now_s - self._starts_at() - costs.fixed_s
-        waited_s = committed_s - self._arrivals.served_until_s
+        waited_s = committed_s - self.arrivals.served_until_s
         running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
         if self._in_force(committed_s).share >= 1.0 and running > _CATCH_UP_RUNNING:
             return False
         return load <= _CATCH_UP
 
     def _slowness(self, from_s: float, to_s: float) -> float:
-        return self._start.slowness(from_s, to_s, self._model.costs if self._model.ready else None)
+        return self._start.slowness(from_s, to_s, self.model.costs if self.model.ready else None)
 
     def _in_force(self, start_s: float) -> Budget:
-        return self._as_executed(self._plans.at(start_s) or self._budget)
+        return self._as_executed(self.plans.at(start_s) or self.budget)
 
     def _as_executed(self, budget: Budget) -> Budget:
         return replace(budget, share=1.0, late_share=1.0) if self.dry_run else budget
@@ -399,20 +373,19 @@ class Controller:
         started_s, committed_s = self._last
         elapsed_s, first_s = now_s - self._starts_at(), committed_s - started_s
         if elapsed_s <= _WAITED_FOR * first_s * self._slowness(committed_s, max(now_s, committed_s)):
-            if not self._shedding:
+            if not self.shedding:
                 cause = "start: the batches so far do not tell yet how fast rows arrive and what they cost"
-                self._budget = replace(self._budget, cause=cause)
+                self.budget = replace(self.budget, cause=cause)
             return
         # One "row" a second arrives, and costs what the second batch has shown by now.
         load = elapsed_s / first_s
         outlook = self._outlook(Costs(0.0, 0.1 * load, 0.9 * load), 1.0)
-        late = max(1.05 * elapsed_s - self.settings.latency_bound_s, 0.0) if self._arrivals.observed else 0.0
+        late = max(1.05 * elapsed_s - self.settings.latency_bound_s, 0.0) if self.arrivals.observed else 0.0
         ahead = Ahead(1.05 * elapsed_s, 1.05 * elapsed_s - late, late)
         if outlook.must_shed(ahead):
-            self._shedding = True
             self._shed(outlook, ahead)
             cause = f"the second batch takes {elapsed_s:.0f} s for the rows of {first_s:.0f} s"
-            self._budget = replace(self._budget, cause=f"{cause}: keep {self._budget.share:.2f}")
+            self.budget = replace(self.budget, cause=f"{cause}: keep {self.budget.share:.2f}")
 
     def _decide_before_a_report(self, now_s: float) -> None:
         """While the first batch runs, by what the source says and the hint of the capacity, where both are there."""
@@ -425,50 +398,12 @@ class Controller:
         since_s = max(since_s, self._free_s)  # whoever waits for rows has taken all there were
         ahead = Ahead(ends_s - since_s, self._produced.came(since_s, ends_s, rate) or 0.0, 0.0)
         if outlook.must_shed(ahead):
-            self._shedding = True
             self._shed(outlook, ahead)
 
-    def _catch_up(self, outlook: Outlook, ahead: Ahead) -> None:
-        """Keep all that has come since the process started; of a backlog from before that, as little as of late rows."""
-        self._keep_all(outlook, ahead, young=True)
-        start_s, bound_s = self._start.started_s, self.settings.latency_bound_s
-        if not self._arrivals.observed or self._arrivals.served_until_s >= start_s - bound_s:
-            return
-        late, behind_s = self.settings.late_share, self._arrivals.served_until_s + ahead.wait_s - start_s
-        # In steps of the bound, so that the age makes few plans; a little too high spares rows.
-        late_after_s = self._late_after_s(bound_s * math.ceil(max(behind_s, 0.0) / bound_s))
-        cause = f"{self._budget.cause}; rows that waited before the start are late already and are thinned"
-        self._budget = Budget(1.0, late, late_after_s, cause)
-
-    def _keep_all(self, outlook: Outlook, ahead: Ahead, *, young: bool = False) -> None:
-        cause = "; ".join(filter(None, (why_keep_all(outlook, ahead, young=young), self.said_of_arrivals)))
-        self._budget = Budget(1.0, 1.0, self._late_after_s(0.0), cause)
-
     def _shed(self, outlook: Outlook, ahead: Ahead) -> None:
-        keep, late = outlook.shares(ahead)
-        if 0 < self._model.batches < _FEW and self._last is not None:
-            keep = max(keep, _CUT * self._in_force(self._last[1]).share)
-        keep = self._steadied(outlook, ahead, keep)
-        late = min(late, keep)
-        present = self._budget.late_share
-        if abs(late - present) <= self.settings.dead_band * present and present <= keep:
-            late = present
-        cause = "; ".join(filter(None, (why_shed(outlook, ahead, keep), self.said_of_arrivals)))
-        self._budget = Budget(keep, late, self._late_after_s(0.0), cause)
+        few = 0 < self.model.batches < _FEW
+        at_least = _CUT * self._in_force(self._last[1]).share if few and self._last is not None else 0.0
+        self.shedding, self.budget = True, self._following(outlook, ahead).shed(at_least)
 
-    def _steadied(self, outlook: Outlook, ahead: Ahead, keep: float) -> float:
-        """The present share where the wanted one is near it and the bound is not at stake."""
-        present = self._budget.share
-        change, dead_band = abs(keep - present) / max(present, 1e-9), self.settings.dead_band
-        if present >= 1.0 or change > dead_band:
-            return keep
-        if change <= dead_band / 2:
-            return present
-        in_time = ahead.wait_s + ahead.duration_s(outlook.costs, present, present) <= _AT_STAKE * outlook.limit_s
-        return present if in_time or keep >= present else keep
-
-    def _late_after_s(self, more_s: float) -> float:
-        """Age from which rows are late by their stamps; small changes are not worth a plan."""
-        wanted_s = max(self.settings.latency_bound_s + self._arrivals.offset_s + more_s, 1e-3)
-        present_s = self._budget.late_after_s
-        return present_s if abs(wanted_s - present_s) <= _STEADY * self.settings.latency_bound_s else wanted_s
+    def _following(self, outlook: Outlook, ahead: Ahead) -> NextBudget:
+        return NextBudget(self.settings, self.arrivals, self.budget, outlook, ahead)

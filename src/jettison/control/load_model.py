@@ -127,21 +127,6 @@ class LoadModel:
         """Whether anything but the first batch of a process has been learned from."""
         return self.batches > 0
 
-    @property
-    def fixed_s(self) -> float:
-        """Seconds that a batch takes whatever it holds."""
-        return self.costs.fixed_s
-
-    @property
-    def per_seen_row_s(self) -> float:
-        """Seconds for a row that is read and may then be dropped."""
-        return self.costs.per_seen_row_s
-
-    @property
-    def per_kept_row_s(self) -> float:
-        """Further seconds for a row that is kept."""
-        return self.costs.per_kept_row_s
-
     def expect_warm_up(self) -> None:
         """Count the next batch for little: the process has just started, and what compiling takes confirms nothing."""
         self.first = True

@@ -60,7 +60,7 @@ class Produced:
         return self._odd >= _ODD
 
     def tell(self, at_s: float, rows: float) -> None:
-        """Take in what the source says at a time; a count that falls belongs to a source that begins anew."""
+        """Take in what the source says at a time; a count that falls belongs to a source that begins again."""
         if not (math.isfinite(at_s) and math.isfinite(rows)) or (self._told and at_s == self._told[-1][0]):
             return
         if self._told and (at_s < self._told[-1][0] or rows < self._told[-1][1]):

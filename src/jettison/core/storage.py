@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from jettison.errors import Unsupported, refuse
+from jettison.core.redact import redacted
+from jettison.errors import InvalidInput, Unsupported, refuse
 
 # Hadoop's name for a scheme, and the name under which pyarrow knows it.
 _PYARROW_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss", "abfs": "abfs"}
@@ -31,6 +32,16 @@ _OWNER_ONLY_FILE, _OWNER_ONLY_FOLDER = 0o600, 0o700
 def home(checkpoint: str | Path) -> Folder:
     """Where everything of Jettison's lies beside a query's checkpoint."""
     return Folder(checkpoint) / "jettison"
+
+
+def known_home(checkpoint: str) -> Folder:
+    """The same of a query that has something on record, or a function in it; any other checkpoint is refused."""
+    found = home(checkpoint)
+    if not any((found / name).names() for name in ("ledger", "companions")):
+        hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
+        expected = "`CHECKPOINT` must be that of a query that has run under Jettison"
+        refuse(expected, redacted(found.parent.uri), hint=hint, error=InvalidInput)
+    return found
 
 
 def was_used(home: Folder) -> bool:

@@ -105,10 +105,10 @@ def utilities(rows: pa.Table, utility: Utility) -> FloatArray:
     values = np.asarray(numbers, dtype=np.float64)
     if isinstance(utility, str):
         return np.nan_to_num(values, nan=0.0)
-    low, high, worth = np.array(utility.intervals).T
+    low, high, utility_of = np.array(utility.intervals).T
     # Intervals do not overlap, so the last that begins at or below a value is the only one that can hold it.
     last = np.searchsorted(low, values, side="right") - 1
-    return np.where((last >= 0) & (values <= high[last]), worth[last], 0.0)
+    return np.where((last >= 0) & (values <= high[last]), utility_of[last], 0.0)
 
 
 def refuse_no_numbers(name: str, kind: str, error: type[JettisonError]) -> NoReturn:

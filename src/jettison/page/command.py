@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jettison.core import storage
 from jettison.errors import InvalidInput, refuse
 from jettison.page.html_page import whole
 from jettison.page.server import PageServer, Watched, is_loopback
@@ -47,14 +48,10 @@ def run_top(console: Console, checkpoint: str, *, every_s: float | None = None) 
     """Print the query once, or show it on the whole screen, kept up to date, until q is typed or Ctrl-C."""
     (query,) = opened([checkpoint])
     if every_s is not None:
-        watch(console, query, every_s)
+        watch(console, query, every_s)  # also of a query that is yet to start
         return
-    view = query.view()
-    if not (view.batches or view.changes or view.panels):
-        expected = "`CHECKPOINT` must be that of a query that has run under Jettison"
-        hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
-        refuse(expected, checkpoint, hint=hint, error=InvalidInput)
-    console.print(screen(view, console.width))
+    storage.known_home(checkpoint)
+    console.print(screen(query.view(), console.width))
 
 
 def opened(checkpoints: Sequence[str]) -> list[Query]:

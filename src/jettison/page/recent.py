@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jettison.core.setting import Setting
 from jettison.core.storage import Folder
-from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime.records import lines
 
 MOST_BATCHES = 5_000
-_MOST_PLANS, _MOST_EVENTS, _MOST_WINDOWS = 500, 200, 400
+_MOST_PLANS, _MOST_EVENTS = 500, 200
 _MOST_BYTES, _MOST_FILES = 12 * 2**20, 2_000
 
 Record = dict[str, Any]
@@ -29,6 +28,8 @@ class Recent:
         Of the ledger.
     most_batches
         How many are kept in mind.
+    tell
+        Called with every record that is read.
 
     Examples
     --------
@@ -43,16 +44,17 @@ class Recent:
     (True, [0, 1, 2], False)
     """
 
-    def __init__(self, folder: Folder, most_batches: int = MOST_BATCHES) -> None:
+    def __init__(
+        self, folder: Folder, most_batches: int = MOST_BATCHES, tell: Callable[[Record], None] = lambda _: None
+    ) -> None:
         self._folder = folder
+        self._tell = tell
         self._read_to: dict[str, int] = {}
         self.batches: deque[Record] = deque(maxlen=most_batches)
-        self.functions: deque[Record] = deque(maxlen=most_batches)
         self.plans: deque[Record] = deque(maxlen=_MOST_PLANS)
         """Plans without their settings, which can be long; the shares kept stand in their place, under `shares`."""
         self.events: deque[Record] = deque(maxlen=_MOST_EVENTS)
         """Starts, stops, faults and orders."""
-        self.panes: deque[Record] = deque(maxlen=_MOST_EVENTS)
         self.start: Record | None = None
         self.order: Record | None = None
         """The last order since then."""
@@ -60,9 +62,7 @@ class Recent:
         """The last start or stop."""
         self.newest_plan: Record | None = None
         self.dropping_plan: Record | None = None
-        """The newest plan that drops anything."""
-        self.marks: dict[int, dict[int, str]] = {}
-        """The fate of windows, by position of their query and by number: as plans said it, the latest ones."""
+        """The newest plan that drops anything, or whose settings cannot be read."""
 
     def look(self) -> bool:
         """Read what is new; return whether there was anything."""
@@ -97,13 +97,10 @@ class Recent:
         return len(found)
 
     def _take(self, record: Record) -> None:
+        self._tell(record)
         kind = record["record"]
         if kind == "batch":
             self.batches.append(record)
-        elif kind == "function":
-            self.functions.append(record)
-        elif kind == "concept":
-            self.panes.append(record)
         elif kind == "plan":
             self._take_plan(record)
         elif kind in ("start", "stop", "fault", "order"):
@@ -120,20 +117,10 @@ class Recent:
         settings = {name: read_setting(setting) for name, setting in record["points"].items()}
         shares = {name: setting.keep_fraction for name, setting in settings.items() if setting is not None}
         late = {name: setting.keep_fraction_of_late for name, setting in settings.items() if setting is not None}
-        if any(setting is not None and not setting.keeps_everything for setting in settings.values()):
+        if any(setting is None or not setting.keeps_everything for setting in settings.values()):
             self.dropping_plan = record
         short = {name: value for name, value in record.items() if name not in ("points", "abridged")}
         self.plans.append({**short, "shares": shares, "late_shares": late})
-        for setting in settings.values():
-            if isinstance(setting, WindowMarks):
-                self._take_marks(setting)
-
-    def _take_marks(self, setting: WindowMarks) -> None:
-        for place, (first, marks) in enumerate(zip(setting.first, setting.marks, strict=True)):
-            known = self.marks.setdefault(place, {})
-            known.update({first + offset: mark for offset, mark in enumerate(marks)})
-            for number in sorted(known)[:-_MOST_WINDOWS]:
-                del known[number]
 
 
 def read_setting(document: Mapping[str, Any]) -> Setting | None:

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from jettison.page.panels import KeyCosts, SettledWindows
+from jettison.page.panels import TablePanel
 from jettison.page.view import Query, QueryView
 
 
@@ -31,6 +31,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _POLL_S = 0.2
 _LABEL = 20
 _CHANGES = 10  # that are printed where there is no window to fill
+_ROWS = 10  # of a table that a panel has
 _LEAST_LINES = 12  # of the head, the lines over time, and titles
 _STYLES = {"running": "green", "failed": "bold red", "silent": "yellow"}
 
@@ -55,14 +56,12 @@ def _live(console: Console) -> Live:
 def screen(view: QueryView, width: int, height: int | None = None) -> RenderableType:
     """What the query is doing, how that went lately, and why plans changed: in at most `height` lines, or in full."""
     cut: _Cut = {} if height is None else {"overflow": "ellipsis", "no_wrap": True}
-    keys = [panel for panel in view.panels if isinstance(panel, KeyCosts)]
-    settled = [Text(_plain(panel.status), **cut) for panel in view.panels if isinstance(panel, SettledWindows)]
+    tables = [panel for panel in view.panels if isinstance(panel, TablePanel)]
     parts = [*_head(view, cut), *_lines(view, max(width - _LABEL - 14, 10)), _points(view)]
-    parts += [part for panel in keys for part in _keys_of(panel)]
-    parts += settled
+    parts += [part for panel in tables for part in _table(panel, cut)]
     if height is None:
         return Group(*parts, _changes(view, _CHANGES, cut))
-    used = _LEAST_LINES + len(view.points) + len(settled) + sum(len(panel.rows) + 5 for panel in keys)
+    used = _LEAST_LINES + len(view.points) + sum(min(len(panel.rows), _ROWS) + 3 for panel in tables)
     return Group(*parts, _changes(view, max(height - used, 3), cut), Text("q: quit", style="dim"))
 
 
@@ -135,11 +134,11 @@ def _points(view: QueryView) -> Table:
     return table
 
 
-def _keys_of(panel: KeyCosts) -> Iterator[RenderableType]:
-    yield Text(_plain(f"{panel.name}: {panel.status}"))
-    if panel.columns:
+def _table(panel: TablePanel, cut: _Cut) -> Iterator[RenderableType]:
+    yield Text(_plain(": ".join(filter(None, (panel.title, panel.text)))), **cut)
+    if panel.rows:
         table = Table(*panel.columns, box=None, pad_edge=False)
-        for row in panel.rows:
+        for row in panel.rows[:_ROWS]:
             table.add_row(*(Text(_plain(cell)) for cell in row))
         yield table
 

@@ -16,21 +16,18 @@ from jettison.control.load_model import Costs
 from jettison.core import storage
 from jettison.core.redact import redacted
 from jettison.core.setting import Setting
-from jettison.core.storage import Folder
-from jettison.page.panels import Panel, panels, settled_windows
+from jettison.page.panels import Panel, Panels
 from jettison.page.recent import Recent, read_setting
 from jettison.page.thinned import Series, thinned
 from jettison.runtime import plan_file
-from jettison.runtime.companion import reports
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.ledger_summary import Totals
 from jettison.runtime.orders import Orders, on_record
-from jettison.runtime.owner import BEAT_S, sign_of_life
+from jettison.runtime.owner import SILENT_S, sign_of_life
 from jettison.runtime.restart import present_cause
 from jettison.runtime.schedule import NEVER_US, UNKNOWN_US, Schedule
 from jettison.runtime.status import reason
 
-_SILENT_BEATS = 3
 _MOST_CAUSES = 200
 
 
@@ -107,7 +104,6 @@ class QueryView(Struct, kw_only=True):
     changes: list[Change] = []
     faults: dict[str, int] = {}
     panels: list[Panel] = []
-    panels_note: str = ""
 
     def to_json(self) -> bytes:
         """As the page gets it."""
@@ -130,13 +126,9 @@ class Query:
         self.name = name or self.checkpoint
         self._home = storage.home(checkpoint)
         self._ledger = Ledger(self._home / "ledger")
-        self._recent = Recent(self._home / "ledger")
+        self._panels = Panels(self._home)
+        self._recent = Recent(self._home / "ledger", tell=self._panels.take)
         self._totals: tuple[Totals, dict[str, Totals]] | None = None
-
-    @property
-    def home(self) -> Folder:
-        """Where everything of Jettison's lies beside the checkpoint."""
-        return self._home
 
     def view(self, now_s: float | None = None) -> QueryView:
         """How the query is doing by what is on record now."""
@@ -147,14 +139,7 @@ class Query:
         now_s = time.time() if now_s is None else now_s
         start, newest, schedule = recent.start or {}, recent.newest_plan, self._schedule()
         last = recent.batches[-1] if recent.batches else None
-        settings, shown, note = _settings(newest, schedule), None, ""
-        past = recent.dropping_plan
-        if past is not None and newest is not None and past["version"] != newest["version"]:
-            at = datetime.fromtimestamp(past["at_s"], UTC).isoformat(" ", "seconds")
-            shown, note = (
-                _settings(past, None),
-                f"As plan {past['version']} of {at} had it, the last one that dropped rows.",
-            )
+        settings = _settings(newest, schedule)
         bound_s = (recent.order or start).get("latency_bound_s")
         orders = on_record(recent.order)
         state, state_text = self._state(now_s)
@@ -186,9 +171,18 @@ class Query:
             model=_model(recent, bound_s),
             changes=_changes(recent),
             faults=dict(Counter(event["kind"] for event in recent.events if event["record"] == "fault")),
-            panels=[*settled_windows(self._home), *panels(recent, shown or settings, list(reports(self._home)))],
-            panels_note=note,
+            panels=self._shown_panels(settings),
         )
+
+    def _shown_panels(self, settings: Mapping[str, Setting]) -> list[Panel]:
+        """Those of the newest plan or, where it drops nothing, of the last one that did."""
+        newest, past, note = self._recent.newest_plan, self._recent.dropping_plan, ""
+        if past is not None and newest is not None and past["version"] != newest["version"]:
+            at = datetime.fromtimestamp(past["at_s"], UTC).isoformat(" ", "seconds")
+            note = f"As plan {past['version']} of {at} had it, the last one that dropped rows."
+            newest, settings = past, _settings(past, None)
+        outline = (self._recent.start or {}).get("outline") or {}
+        return list(self._panels.made(settings, {} if newest is None else newest["points"], outline, note))
 
     def _schedule(self) -> Schedule | None:
         content = self._home.read("plan")
@@ -215,7 +209,7 @@ class Query:
         if sign is None or sign.at_s is None:
             return "unknown", "no run holds the checkpoint" if end else "nothing is on record"
         silent_s = now_s - sign.at_s
-        if silent_s > _SILENT_BEATS * BEAT_S:
+        if silent_s > SILENT_S:
             return "silent", f"no sign of life for {silent_s:.0f} s: the query may have been killed"
         return "running", "running"
 

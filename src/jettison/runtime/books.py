@@ -83,7 +83,7 @@ class Books:
         self._pilot.recorded(stats)
 
     def _completed(self, report: BatchReport, stats: Stats) -> Stats:
-        if not self._pilot.counted_all(report):  # asked here, where the query's plan has been looked at
+        if not self._pilot.facts.counted_all(report):  # asked here, where the query's plan has been looked at
             stats = replace(stats, points={name: replace(point, exact=False) for name, point in stats.points.items()})
         if stats.exact:
             return stats

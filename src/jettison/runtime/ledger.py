@@ -131,7 +131,7 @@ class Ledger:
 
     def batch(self, stats: Stats, *, latency_s: float | None, taken: Taken | None = None) -> bool:
         """Record one micro-batch; return whether it was new to the ledger."""
-        some = self._entrance and set(self._entrance) < set(stats.points)
+        part_counts = self._entrance and set(self._entrance) < set(stats.points)
         return self._append_once(
             "batch",
             stats.committed_s,
@@ -141,7 +141,7 @@ class Ledger:
             duration_s=stats.duration_s,
             latency_s=latency_s,
             points={name: _counts(p.seen, p.kept, exact=p.exact) for name, p in stats.points.items()},
-            **{"entrance": self._entrance} if some else {},
+            **{"entrance": self._entrance} if part_counts else {},
             **{"taken": taken} if taken else {},
         )
 

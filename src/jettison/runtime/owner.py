@@ -25,6 +25,8 @@ from jettison.errors import CheckpointInUse, refuse
 
 _FILE = "owner.json"
 BEAT_S = 5.0
+SILENT_S = 3 * BEAT_S
+"""Without a sign for so long, a query counts as gone to whoever only looks; a second run waits to be sure."""
 _SILENT_BEATS = 2.5
 _SETTLING_S = 0.05
 _held_here: set[str] = set()

@@ -22,20 +22,21 @@ from jettison.control.controller import Controller, ControlSettings
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.core.redact import redacted
-from jettison.core.setting import Setting
-from jettison.core.stats import Budget, EventTimes, PointStats, Stats, with_protected
+from jettison.core.stats import Budget, Stats
 from jettison.core.storage import Folder
 from jettison.policies.base import Lesson, Policy
 from jettison.runtime import restart
 from jettison.runtime.books import Books, ExactCounts
+from jettison.runtime.expected_stats import ExpectedStats
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
-from jettison.runtime.obeyed_orders import ObeyedOrders
 from jettison.runtime.orders import Orders, Terms
+from jettison.runtime.orders_in_force import OrdersInForce
 from jettison.runtime.patience import Patience
 from jettison.runtime.plan_board import PlanBoard, Publisher
 from jettison.runtime.plan_file import look_every
-from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts
+from jettison.runtime.query_facts import QueryFacts
+from jettison.runtime.schedule import NEVER_US, Doubts
 from jettison.runtime.tally import Tally
 from jettison.runtime.touched import Wholeness
 
@@ -106,21 +107,23 @@ class Pilot:
         self._previous_start_s: float | None = None
         self._runs_since_s: float | None = None
         self._patience = Patience(publisher.lease_s)
-        self._newest_us = -(2**63)
         self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
         self.tally = Tally(protected, expected, entrance)
-        self._obeyed = ObeyedOrders(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
-        found = restart.found(publisher, ledger, folder, self._obeyed.settings, self.fault)
+        self._statistics = ExpectedStats(points, policy, self.tally, self.fault)
+        self._orders = OrdersInForce(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
+        found = restart.found(publisher, ledger, folder, self._orders.settings, self.fault)
         self._board = PlanBoard(publisher, found.schedule, begun_us=found.begun_us)
         self._whole = Wholeness(found.schedule.doubts, least_doubt_us)
-        self.controller = self._obeying(found.controller or Controller(self._obeyed.settings))
+        self.facts = QueryFacts(self._whole, self._lock, self._restate_doubts, self.fault)
+        """What the query's own plan says, as far as it was read."""
+        self.controller = self._under_orders(found.controller or Controller(self._orders.settings))
         # The restored share stands, and late rows are thinned: a backlog has grown in the meantime.
         plan = restart.first_plan(
             policy,
             found.learned,
-            partial(self._planned, found.last_plan, self._nothing_seen(0.0), self.controller.initial()),
+            partial(self._planned, found.last_plan, self._statistics.nothing_seen(0.0), self.controller.initial()),
             self.fault,
         )
         cause = plan.cause if found.controller is None else _RESTORED + plan.cause
@@ -132,10 +135,6 @@ class Pilot:
         """Whether a batch runs right now, or the query waits for rows or for its trigger."""
         self.produced: Callable[[], Told | None] = lambda: None
         """How many rows the source has had, as it last said; never blocks."""
-        self.takes_every_row: bool | None = None
-        """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
-        self.sees_all_input = False
-        """Whether the only drop point certainly sees the rows that count as the query's input, each once, and no others."""
         self._on_record = self.plan
         self.cause = self.plan.cause
         """Why the plan stands: it may be for another reason by now than when it was made."""
@@ -146,14 +145,14 @@ class Pilot:
         now_s = time.time()
         bound_s, points = self.latency_bound_s, list(self._points)
         restored = self.plan.cause.startswith(_RESTORED)
-        if interval_s := self._obeyed.settings.trigger_interval_s:
+        if interval_s := self._orders.settings.trigger_interval_s:
             facts["trigger_s"] = interval_s
         if outline := dict(self._policy.outline()):
             facts["outline"] = outline
         self.ledger.start(now_s, latency_bound_s=bound_s, points=points, restored=restored, **facts)
         if still := "; ".join(self.orders.words()):
             log.warning("jettison: still in force: %s. `jettison set CHECKPOINT --clear all` ends it", still)
-            self._obeyed.record(f"still in force: {still}")
+            self._orders.record(f"still in force: {still}")
         self._attempt(lambda: self._put_in_force(self.plan, now_s, at_once=True))
         if self.plan.version == 1:  # else the first batch may be one that the restart repeats
             self._runs_since_s = time.time()
@@ -185,8 +184,8 @@ class Pilot:
         """Batches of which no report will come: the books are not complete, and say so."""
         with self._lock:
             self._books.expect(*batches)
-        some = f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"
-        self.fault("report", f"{some}: {why}")
+        which = f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"
+        self.fault("report", f"{which}: {why}")
 
     def idle(self, now_s: float) -> None:
         """The source has nothing: return to keeping everything."""
@@ -224,7 +223,7 @@ class Pilot:
         return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
-        self._adopt(self.controller.idle(now_s), self._nothing_seen(now_s), now_s)
+        self._adopt(self.controller.idle(now_s), self._statistics.nothing_seen(now_s), now_s)
         restart.save(self._folder, self.controller, self._policy, self.fault)
 
     def _adopt(self, budget: Budget, stats: Stats, at_s: float) -> None:
@@ -258,22 +257,22 @@ class Pilot:
     @property
     def latency_bound_s(self) -> float:
         """The bound that is held: the program's own, or the one that a person has set."""
-        return self._obeyed.settings.latency_bound_s
+        return self._orders.settings.latency_bound_s
 
     @property
     def orders(self) -> Orders:
         """What a person has set, and what stands until it is cleared."""
-        return self._obeyed.orders
+        return self._orders.orders
 
-    def _obey(self, given: Orders) -> None:
-        changed = self._obeyed.accept(given)
+    def _follow(self, given: Orders) -> None:
+        changed = self._orders.accept(given)
         if changed is None:
             return
-        self._obeying(self.controller).settings = self._obeyed.settings
+        self._under_orders(self.controller).settings = self._orders.settings
         if changed:
-            self._obeyed.record(changed)
+            self._orders.record(changed)
 
-    def _obeying(self, controller: Controller) -> Controller:
+    def _under_orders(self, controller: Controller) -> Controller:
         controller.dry_run = self._dry_run or self.orders.why_keep_all("") is not None
         return controller
 
@@ -307,48 +306,9 @@ class Pilot:
         with self._lock:
             return 0.0 if self._runs_since_s is None else max(time.time() - self._runs_since_s, 0.0)
 
-    def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
-        """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""
-        log.warning("jettison: rows behind %r are multiplied (%s); bounds would be too short", point, multipliers[0])
-        with self._lock:
-            self._whole.dependent = True
-            self._restate_doubts()
-
-    def rows_are_independent(self) -> None:
-        """The query's plan shows no rows that share a decision, whatever an earlier run had."""
-        with self._lock:
-            self._whole.dependent = False
-            self._restate_doubts()
-
-    def unguarded(self) -> None:
-        """The query that runs is not the one that was guarded: say so."""
-        what = "the query that was started does not read this shedder's plan, and keeps every row"
-        self.fault("guard", f"{what}: is the guarded DataFrame in it?")
-
     def shared(self, query: str) -> None:
-        """Another query runs under these plans, and what it drops is in no books: no answer is certain from now on."""
-        with self._lock:
-            self._whole.least_us = max(self._whole.least_us, UNKNOWN_US)
-            self._restate_doubts()
-        what = f"query {query} reads this shedder's plans, but was not started by its shedder"
-        self.fault("guard", f"{what}: its rows are shed, but not counted, and no answer is called exact any more")
-
-    def answers_shrink(self, results: Sequence[str]) -> None:
-        """Counts and sums that take no notice of dropped rows are too small while rows are dropped: say so."""
-        hint = f"use `jt.count` and `jt.sum`, or add up `jt_weight`; seen: {', '.join(results)[:_LONGEST_CAUSE]}"
-        self.fault("answers", f"plain counts and sums behind a guard are too small while rows are dropped; {hint}")
-
-    def others_drop(self) -> None:
-        """Something beside the guards drops rows that no weight stands for: say so in every answer from now on."""
-        with self._lock:
-            self._whole.least_us = DEPENDENT_US
-            self._restate_doubts()
-
-    def answers_found(self, margins_us: Mapping[str, int | None], delay_us: int | None) -> None:
-        """Judge these answers by their windows from now on; see `Doubts`. Without the watermark's delay doubt never ends."""
-        with self._lock:
-            self._whole.margins_us, self._whole.delay_us = margins_us, delay_us
-            self._restate_doubts()
+        """Another query runs under these plans."""
+        self.facts.shared(query)
 
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
@@ -356,16 +316,16 @@ class Pilot:
         while not self._stopped.wait(_TICK_S):
             running, produced = self.batch_runs(), self.produced()
             ticks += 1
-            given = self._obeyed.look() if ticks % _TICKS_A_LOOK == 0 else None
+            given = self._orders.look() if ticks % _TICKS_A_LOOK == 0 else None
             with self._lock:
                 if given is not None:
-                    self._attempt(partial(self._obey, given))
+                    self._attempt(partial(self._follow, given))
                 if not running and self._runs_since_s is not None:
                     self._runs_since_s = time.time()
                 stats = self._last_stats
                 # Nothing was reported, but the source knows something, or a person has spoken.
                 if stats is None and (produced is not None or given is not None):
-                    stats = self._nothing_seen(time.time())
+                    stats = self._statistics.nothing_seen(time.time())
                 if stats is not None:
                     self._attempt(partial(self._tick, stats, running=running, produced=produced))
 
@@ -379,7 +339,7 @@ class Pilot:
             action()
         except Exception as error:
             self.fault("controller", f"{type(error).__name__}: {error}; every row is kept")
-            self.controller = self._obeying(Controller(self._obeyed.settings))
+            self.controller = self._under_orders(Controller(self._orders.settings))
             everything = self._on_record.released(
                 self._last_version + 1, redacted(f"controller failed: {error}")[:_LONGEST_CAUSE]
             )
@@ -399,36 +359,7 @@ class Pilot:
         """Statistics of a batch from its report, with expectations in place of missing counts."""
         in_force = self._plan_of(report.plan_version)
         self._teach(Lesson(report.batch_id, in_force, report.observed, report.event_times, dry_run=self._dry_run))
-        points = {name: self._expected_point(name, report, in_force) for name in self._points}
-        return report.stats(points, self._times_so_far(report))
-
-    def _times_so_far(self, report: BatchReport) -> EventTimes | None:
-        if report.event_times is None:
-            return None
-        self._newest_us = max(self._newest_us, report.event_times.newest_us)
-        return replace(report.event_times, newest_us=self._newest_us)
-
-    def _expected_point(self, name: str, report: BatchReport, in_force: DropPlan | None) -> PointStats:
-        seen = report.seen.get(name)
-        if seen is None:
-            seen = round(report.input_rows * self.tally.input_share(name, len(self._points)))
-        protected = self.tally.protected_share(name)
-        kept = report.kept.get(name)
-        if kept is not None:
-            counted = name in report.seen and not report.any_runs
-            return PointStats(max(seen, kept), kept, protected, counted)
-        setting = in_force.points.get(name) if in_force else None
-        fraction = 1.0 if setting is None else self._expected_share(setting, report.event_times)
-        kept = round(seen * with_protected(fraction, protected))
-        return PointStats(seen, kept, protected, False)
-
-    def _expected_share(self, setting: Setting, times: EventTimes | None) -> float:
-        if times is not None:
-            try:
-                return self._policy.expected_share(setting, times)
-            except Exception as error:
-                self.fault("policy", f"{type(error).__name__}: {error}; the plan's own share is expected")
-        return setting.keep_fraction
+        return self._statistics.of(report, in_force)
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
@@ -441,20 +372,11 @@ class Pilot:
         waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
         return stats.committed_s - waited_since
 
-    def _nothing_seen(self, now_s: float) -> Stats:
-        points = {name: PointStats(0, 0, self.tally.protected_share(name)) for name in self._points}
-        return Stats(batch_id=-1, started_s=now_s, duration_s=0.0, points=points)
-
-    def counted_all(self, report: BatchReport) -> bool:
-        """Whether the counts that came with a report are certainly those of all rows that the sources handed over."""
-        # Behind a limit the second says nothing: a source that is read as far as needed reports as many rows.
-        known = self.takes_every_row
-        return sum(report.seen.values()) == report.input_rows if known is None else known
-
     def kept_all(self, report: BatchReport) -> bool:
         """Whether a batch certainly saw its whole input and dropped nothing of it."""
         plan = self._plan_of(report.plan_version)
-        sure = self.sees_all_input and bool(self.takes_every_row) and not report.any_runs and len(self._points) == 1
+        whole = self.facts.sees_all_input and bool(self.facts.takes_every_row)
+        sure = whole and not report.any_runs and len(self._points) == 1
         return sure and plan is not None and plan.keeps_everything
 
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from jettison.core import storage
 from jettison.core.storage import Folder
-from jettison.errors import InvalidInput, Unsupported, did_you_mean, refuse
+from jettison.errors import Unsupported, did_you_mean, refuse
 from jettison.runtime import orders
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import LONGEST_WORDS, DamagedOrders, LatencyOrder, Order, Orders, ProtectOrder, author
-from jettison.runtime.owner import BEAT_S, sign_of_life
+from jettison.runtime.owner import SILENT_S, sign_of_life
 
 _FIELDS = {"latency": "latency", "keep-everything": "keep_everything", "dry-run": "dry_run", "protect": "protect"}
 _ALL = "all"
@@ -36,7 +36,7 @@ def run_set(
     """Write the orders, wait for a running query to obey or refuse them, and say which it was."""
     if len(reason) > LONGEST_WORDS:
         refuse(f"--reason must have at most {LONGEST_WORDS} characters", f"{len(reason)}", hint="say it shorter")
-    ended, home = _cleared(clear), storage.home(checkpoint)
+    ended, home = _cleared(clear), storage.known_home(checkpoint)
     by: dict[str, Any] = {"author": author(), "reason": reason, "at_s": time.time()}
     given: dict[str, Any] = dict.fromkeys(ended)
     given |= {"latency": LatencyOrder(**by, seconds=bound_s)} if bound_s is not None else {}
@@ -54,7 +54,6 @@ def run_set(
 
 
 def _give(console: Console, home: Folder, given: dict[str, Any]) -> None:
-    require_known(home)
     try:
         before = orders.standing(home)
     except DamagedOrders:
@@ -69,7 +68,7 @@ def _give(console: Console, home: Folder, given: dict[str, Any]) -> None:
     written = orders.write(home, wanted)
     _say(console, changed)
     sign = sign_of_life(home)
-    if sign is None or sign.at_s is None or time.time() - sign.at_s > 3 * BEAT_S:
+    if sign is None or sign.at_s is None or time.time() - sign.at_s > SILENT_S:
         _say(console, "no query runs on this checkpoint: the next one that is started will obey, or say why not")
         return
     refusal = _refusal(Ledger(home / "ledger"), written)
@@ -85,21 +84,13 @@ def _refusal(ledger: Ledger, written: Orders) -> str:
     deadline_s = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline_s:
         time.sleep(_LOOK_S)
-        obeyed, fault = ledger.last("order"), ledger.last("fault")
-        if obeyed is not None and obeyed["orders"].get("mark") == written.mark:
+        carried, fault = ledger.last("order"), ledger.last("fault")
+        if carried is not None and carried["orders"].get("mark") == written.mark:
             return ""
         if fault is not None and written.mark in fault["detail"]:
             return str(fault["detail"])
     hint = "look at `jettison top`: is the query alive, and may it read what you write? Once it does, it will obey"
     refuse(f"an answer of the query within {_ANSWER_S:g} s", "none", hint=hint, error=Unsupported)
-
-
-def require_known(home: Folder) -> None:
-    """Refuse a checkpoint beside which no query is on record."""
-    if Ledger(home / "ledger").last("start") is None:
-        hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
-        expected = "`CHECKPOINT` must be that of a query that has run under Jettison"
-        refuse(expected, home.parent.uri, hint=hint, error=InvalidInput)
 
 
 def _cleared(names: Sequence[str]) -> list[str]:
@@ -112,7 +103,6 @@ def _cleared(names: Sequence[str]) -> list[str]:
 
 
 def _show(console: Console, home: Folder) -> None:
-    require_known(home)
     for line in [*orders.standing(home).words()] or ["nothing is set: the query does as its program says"]:
         _say(console, line)
 

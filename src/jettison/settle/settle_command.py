@@ -7,22 +7,23 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from jettison.errors import InvalidInput, refuse
-from jettison.policies.network.document import load
+from jettison.errors import InvalidInput, Unsupported, refuse
+from jettison.policies.network.document import Pipeline, load
 from jettison.settle.answer_shape import Query
 from jettison.settle.audited import Verdict, audit
-from jettison.settle.pipeline_output import output_of
 from jettison.settle.settled_record import time_of
 from jettison.settle.settlement import Settlement, reconcile
 from jettison.settle.stretch import Source
+from jettison.spark.pipeline import box_function, opened
 
 Session = AbstractContextManager[SparkSession]
 
@@ -38,6 +39,29 @@ def named_query(
         made, source = output_of(load(pipeline), output)
         return made, [source]
     return function(query or "", "--query"), [function(each, "--source") for each in sources]
+
+
+def output_of(pipeline: Pipeline, output: str | None) -> tuple[Query, Source]:
+    """The query that makes the answers of an output, of all rows that a source gives; the only output, if none is named."""
+    if len(pipeline.inputs) != 1:
+        hint = "pass --query, and a --source for each input in the order in which Spark's plan of the query has them"
+        got = f"{len(pipeline.inputs)}: {', '.join(pipeline.inputs)}"
+        refuse("a pipeline must have one input to be settled", got, hint=hint, error=Unsupported)
+    if output is None and len(pipeline.outputs) == 1:
+        (output,) = pipeline.outputs
+    if output not in pipeline.outputs:
+        hint = f"pass --output with one of {', '.join(pipeline.outputs)}"
+        refuse("--output must name an output of the pipeline", repr(output), hint=hint)
+    boxes, ((name, source),) = pipeline.graph.boxes, pipeline.inputs.items()
+
+    def made(stream: str, rows: DataFrame) -> DataFrame:
+        if stream == name:
+            return rows
+        body = pipeline.boxes[stream]
+        entering = [made(one, rows) for one in boxes[stream].sources]
+        return box_function(boxes[stream], body.sql, body.watermark)(*entering)
+
+    return partial(made, pipeline.outputs[output].reads), partial(opened, source=source)
 
 
 def run_reconcile(

@@ -347,10 +347,10 @@ class _Run:
         save(self._home, self._record)
 
 
-def _halves(some: Sequence[_T]) -> list[Sequence[_T]]:
+def _halves(items: Sequence[_T]) -> list[Sequence[_T]]:
     """Two parts of what is more than one."""
-    middle = len(some) // 2
-    return [some[:middle], some[middle:]] if middle else []
+    middle = len(items) // 2
+    return [items[:middle], items[middle:]] if middle else []
 
 
 def _raise_if_other(error: Exception) -> None:

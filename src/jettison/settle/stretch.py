@@ -98,9 +98,9 @@ class Stretches:
 
     def schemas(self, known: Sequence[Span]) -> list[Any]:
         """The columns of each source; nothing is read for them."""
-        some = next(span for span in known if len(span.sources) == len(self._sources))
+        example = next(span for span in known if len(span.sources) == len(self._sources))
         return [
-            self._frame(place, source, [] if _is_of_files(some.sources[place]) else [some]).schema
+            self._frame(place, source, [] if _is_of_files(example.sources[place]) else [example]).schema
             for place, source in enumerate(self._sources)
         ]
 

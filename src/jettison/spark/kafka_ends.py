@@ -81,7 +81,9 @@ class KafkaEnds:
         from confluent_kafka import TopicPartition
 
         if self._how == "assign":
-            return [TopicPartition(topic, one) for topic, some in json.loads(self._what).items() for one in some]
+            return [
+                TopicPartition(topic, one) for topic, partitions in json.loads(self._what).items() for one in partitions
+            ]
         topics = self._admin.list_topics(timeout=_PATIENCE_S).topics
         if self._how == "subscribe":
             names = [name.strip() for name in self._what.split(",")]

@@ -25,7 +25,7 @@ from jettison.errors import MissingColumn, refuse
 from jettison.policies.network import document
 from jettison.policies.network.graph import Arc, Box, Input, Output, QueryGraph, arc_into
 from jettison.policies.network.network_drop import NetworkDrop
-from jettison.policies.network.picture import describe, draw
+from jettison.policies.network.network_tables import describe
 from jettison.policies.network.qos import QoS
 from jettison.runtime.inquiry import Asked
 from jettison.spark import validate
@@ -236,12 +236,10 @@ class Network:
             self.compiled(graph)
         return graph.changed(boxes=[_with_facts(box, self._facts[name]) for name, box in graph.boxes.items()])
 
-    def plan(self, *, semantic: bool = False, picture: Path | None = None) -> str:
+    def plan(self, *, semantic: bool = False) -> str:
         """Boxes, candidate drop locations and the road map as text; runs nothing, but refuses what `start` would."""
         graph = self.graph
         self.compiled(graph)
-        if picture is not None:
-            draw(graph, picture, semantic=semantic)
         return describe(graph, semantic=semantic)
 
     def update(self, statistics: Mapping[str, tuple[float, float]]) -> None:

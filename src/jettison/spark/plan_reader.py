@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from jettison.runtime.pilot import Pilot
+from jettison.runtime.query_facts import QueryFacts
 from jettison.spark import doubts
 from jettison.spark.dependence import multipliers
 from jettison.spark.drop_point import DropPoint
@@ -30,7 +30,7 @@ class Explains(Protocol):
 class PlanReader:
     """Reads the plan of a query when a batch with rows has run, once if that shows all guards, and tells its pilot."""
 
-    def __init__(self, pilot: Pilot, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
+    def __init__(self, pilot: QueryFacts, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]) -> None:
         self._pilot, self._points = pilot, points
         self.plan_metrics = {point.plan_metric for point in points}
         """What a query observes that reads this one's plans."""

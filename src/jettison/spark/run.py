@@ -62,7 +62,7 @@ class Run:
         self._checkpoint, self._channel, self._owner = checkpoint, channel, owner
         self.pilot, self._points, self._companions = pilot, tuple(points), companions
         self._report = partial(report_of, points=tuple(points.values()), mechanisms=mechanisms)
-        self._plan_reader = PlanReader(pilot, tuple(points.values()), mechanisms)
+        self._plan_reader = PlanReader(pilot.facts, tuple(points.values()), mechanisms)
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
         self._inquiry: Inquiry | None = None

@@ -249,7 +249,7 @@ def test_observed_counts_are_exact_only_where_all_rows_were_taken(fly, folder):
 
 def test_what_a_query_leaves_out_before_its_guard_is_no_row_missed(fly, folder):
     pilot = fly(FakePublisher())
-    pilot.takes_every_row = True  # as its plan shows
+    pilot.facts.takes_every_row = True  # as its plan shows
     pilot.batch(report(0, rows=1000, seen={"rows": 10}, kept={"rows": 4}))
     pilot.close()
     assert records(folder, "batch")[0]["points"]["rows"] == {"seen": 10, "kept": 4, "dropped": 6, "exact": True}
@@ -257,7 +257,7 @@ def test_what_a_query_leaves_out_before_its_guard_is_no_row_missed(fly, folder):
 
 def test_behind_a_limit_the_sources_own_count_says_nothing(fly, folder):
     pilot = fly(FakePublisher())
-    pilot.takes_every_row = False  # a file is read as far as needed, and Spark reports as many rows
+    pilot.facts.takes_every_row = False  # a file is read as far as needed, and Spark reports as many rows
     pilot.batch(report(0, rows=10, seen={"rows": 10}, kept={"rows": 10}))
     pilot.close()
     assert not records(folder, "batch")[0]["points"]["rows"]["exact"]

@@ -67,7 +67,7 @@ def test_the_real_controller_comes_back_with_all_it_has_learned(fly, folder, mon
     assert second.plan.points["rows"].keep_fraction == first.plan.points["rows"].keep_fraction
     saved, restored = json.loads(folder.read("controller.json")), json.loads(json.dumps(second.controller.to_dict()))
     assert restored["arrivals"]["rows_per_s"] == saved["arrivals"]["rows_per_s"]
-    assert second.controller.model.per_kept_row_s == first.controller.model.per_kept_row_s
+    assert second.controller.model.costs.per_kept_row_s == first.controller.model.costs.per_kept_row_s
 
 
 def test_a_batch_that_a_restarted_query_repeats_is_recorded_once(fly, folder):

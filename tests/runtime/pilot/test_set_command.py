@@ -8,10 +8,12 @@ import time
 import pytest
 from rich.console import Console
 
+from jettison.core import storage
 from jettison.core.documents import encode
 from jettison.errors import InvalidInput, InvalidSetting, Unsupported
 from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.runtime import orders, set_command
+from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import DamagedOrders, Orders, Terms, author
 from jettison.runtime.owner import Sign
 from jettison.runtime.set_command import run_set
@@ -161,6 +163,12 @@ def test_a_folder_that_is_no_checkpoint_is_refused_and_left_alone(give, tmp_path
         with pytest.raises(InvalidInput, match="must be that of a query that has run under Jettison"):
             give(**given)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_whose_start_is_no_longer_on_record_is_known(give, tmp_path):
+    """Of a long run the ledger lets the oldest files go, and the start with them."""
+    Ledger.open(storage.home(tmp_path) / "ledger").fault(1e9, "report", "late")
+    assert "nothing is set" in give()
 
 
 def test_whoever_may_not_write_the_checkpoint_is_refused(fly, give, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -13,16 +12,13 @@ from pyspark.sql import SparkSession
 
 import jettison as jt
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.streams import KeepShare, in_turn, median, median_ratio, task_cpu_s
+from jettison.lab.bench.streams import KeepShare, Took, in_turn, median, median_ratio, took
 from jettison.lab.demo.landing import SPARK_SCHEMA, land_all
 from jettison.lab.demo.pipeline import guarded_rides, plain_fares, shed_fares
 from jettison.settle.settlement import reconcile
 
 _ROWS, _FILES_PER_BATCH = 3_000_000, 8
 _BAR = 1.1
-
-Took = tuple[float, float]
-"""Seconds, and seconds of task CPU."""
 
 
 def settle(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
@@ -45,15 +41,15 @@ def settle(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
     def all_of_it() -> Took:
         shutil.rmtree(checkpoint / "jettison" / "settle", ignore_errors=True)
         shutil.rmtree(to, ignore_errors=True)
-        return _took(spark, settled)
+        return took(spark, settled)
 
     def without_search() -> Took:
         shutil.rmtree(checkpoint / "jettison" / "settle", ignore_errors=True)
         shutil.rmtree(to, ignore_errors=True)
         reconcile(spark, checkpoint, shed_fares, to, sources=source, dry_run=True)
-        return _took(spark, settled)
+        return took(spark, settled)
 
-    runs = {"plain": lambda: _took(spark, plain), "settled": all_of_it, "windows known": without_search}
+    runs = {"plain": lambda: took(spark, plain), "settled": all_of_it, "windows known": without_search}
     found = in_turn(runs, repetitions, warm_ups=1)
     results = []
     for name in ("settled", "windows known"):
@@ -70,9 +66,3 @@ def settle(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
 def source(reader: Any) -> Any:
     """The rides as the query reads them."""
     return reader.format("parquet").schema(SPARK_SCHEMA).option("maxFilesPerTrigger", _FILES_PER_BATCH)
-
-
-def _took(spark: SparkSession, work: Callable[[], None]) -> Took:
-    cpu_s, began_s = task_cpu_s(spark), time.monotonic()
-    work()
-    return time.monotonic() - began_s, task_cpu_s(spark) - cpu_s  # in this order: the second waits

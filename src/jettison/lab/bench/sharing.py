@@ -10,7 +10,6 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -20,7 +19,7 @@ from pyspark.sql import functions as F
 
 from jettison.lab.bench.paired import Pairs
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.streams import in_turn, median, median_ratio, task_cpu_s
+from jettison.lab.bench.streams import Took, in_turn, median, median_ratio, took
 from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import parsed, raw_rides
 from jettison.spark.network_query import Network
@@ -91,12 +90,6 @@ def same_answers(spark: SparkSession, folder: Path) -> Answers:
     return apart
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    cpu_s: float
-    wall_s: float
-
-
 def _condition(output: int) -> str:
     return f"fare between {output} and {output + 5}"
 
@@ -162,9 +155,7 @@ def _network(
     network.shedder.await_books()  # they lie in a folder that is removed next
 
 
-def _cost(spark: SparkSession, run: Callable[[Path], None], folder: Path) -> _Cost:
-    before, started = task_cpu_s(spark), time.perf_counter()
-    run(folder / "run")
-    wall_s = time.perf_counter() - started
+def _cost(spark: SparkSession, run: Callable[[Path], None], folder: Path) -> Took:
+    found = took(spark, partial(run, folder / "run"))
     shutil.rmtree(folder / "run")
-    return _Cost(task_cpu_s(spark) - before, wall_s)
+    return found

@@ -1,19 +1,14 @@
-"""Sifters on Spark: rows looked up a second, matching of many queries, and completeness over a live stream."""
+"""Sifters on Spark: rows looked up a second, and completeness over a live stream."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.lab.bench.fixed_plan import under_fixed_plan
-from jettison.lab.bench.query_server import QUERY, matched
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import task_cpu_s, to_end
 from jettison.policies.regions.consolidate import consolidate
@@ -21,12 +16,9 @@ from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
 from jettison.source.space import Attribute, Floats, Space
 
-_Loop = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
 _SPACE = Space([Attribute.number("x", 0, 1), Attribute.number("y", 0, 1)])
 _QUERIES = 1000
 _LOOKUPS = 40_000_000
-_MATCHED_ROWS = 10_000_000
 _STREAM_ROWS, _STREAM_FILES = 1_200_000, 6
 
 
@@ -61,34 +53,6 @@ def lookup(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
     return results
 
 
-def matching(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
-    """Matching 1,000 queries by the grid join against loops over the queries, in plain Python and over numpy columns."""
-    queries = _queries()
-    native, _ = _fastest(lambda: matched(_rows(spark, _MATCHED_ROWS), queries), repetitions)
-    native_rate = _MATCHED_ROWS / native
-    results = []
-    # Some seconds each, beside which the start of a job is little.
-    for kind, loop, count in (("plain", _plain_loop(queries), 20_000), ("numpy", _numpy_loop(queries), 400_000)):
-        rows = partial(_rows, spark, count)
-        seconds, pairs = _fastest(partial(_looped, rows, loop), repetitions)
-        results.append(
-            Result(
-                f"matching {len(queries)} queries natively, over a {kind} loop in Python",
-                value=native_rate,
-                unit="rows/s",
-                baseline=count / seconds,
-                ratio=native_rate * seconds / count,
-                at_least=10.0 if kind == "plain" else None,
-                config={
-                    "same_pairs": pairs == _fastest(partial(_matched, rows, queries), 1)[1],
-                    "native_rows": _MATCHED_ROWS,
-                    "looped_rows": count,
-                },
-            )
-        )
-    return results
-
-
 def live_completeness(spark: SparkSession, folder: Path, repetitions: int) -> list[Result]:
     """Completeness of 1,000 queries over a guarded stream, counted, against what the model expects of the same plan."""
     queries, stream_folder = _queries(), str(folder / "in")
@@ -102,12 +66,10 @@ def live_completeness(spark: SparkSession, folder: Path, repetitions: int) -> li
         stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(stream_folder)
         sifted = under_fixed_plan(stream, folder / f"plan{keep_fraction}", policy, keep_fraction, ["id"])
         name = f"sifted_{round(100 * keep_fraction)}"
-        pairs = matched(sifted, queries).groupBy(QUERY).count()
-        writer = pairs.writeStream.outputMode("complete").format("memory").queryName(name).trigger(availableNow=True)
+        writer = sifted.select("id").writeStream.format("memory").queryName(name).trigger(availableNow=True)
         to_end(writer.option("checkpointLocation", str(folder / f"checkpoint{keep_fraction}")))()
-        got = np.zeros(len(queries))
-        for row in spark.table(name).collect():
-            got[row[QUERY]] = row["count"]
+        kept = spark.table(name).toArrow()["id"].to_numpy()
+        got = np.bincount(queries.matches(every_row[kept])[0], minlength=len(queries))
         expected = _expected(policy, keep_fraction)
         known = (wanted > 0) & ~np.isnan(expected)
         measured, model = float((got[known] / wanted[known]).mean()), float(expected[known].mean())
@@ -125,30 +87,6 @@ def live_completeness(spark: SparkSession, folder: Path, repetitions: int) -> li
 
 def _rows(spark: SparkSession, count: int, partitions: int = 2) -> DataFrame:
     return spark.range(0, count, 1, partitions).select("id", *_coordinates(F.col("id")))
-
-
-def _matched(rows: Callable[[], DataFrame], queries: RangeQueries) -> DataFrame:
-    return matched(rows(), queries)
-
-
-def _looped(rows: Callable[[], DataFrame], loop: _Loop) -> DataFrame:
-    return rows().mapInArrow(loop, f"id long, {QUERY} int")
-
-
-def _fastest(make: Callable[[], DataFrame], repetitions: int) -> tuple[float, list[int]]:
-    """The shortest time to find all pairs, and how many there are, with the sums of their parts.
-
-    The query is made each time: of a DataFrame that is collected again, Spark reads what its first run shuffled, and
-    computes nothing.
-    """
-    seconds, pairs = [], []
-    for _ in range(repetitions):
-        totals = make().agg(F.count("*"), F.sum(QUERY), F.sum("id"))
-        started = time.perf_counter()
-        (row,) = totals.collect()
-        seconds.append(time.perf_counter() - started)
-        pairs = list(row)
-    return min(seconds), pairs
 
 
 def _expected(policy: Sifter, keep_fraction: float) -> Floats:
@@ -186,35 +124,3 @@ def _queries() -> RangeQueries:
     centre = np.column_stack([random.normal(0.7, 0.15, _QUERIES), random.normal(0.4, 0.15, _QUERIES)]).clip(0.02, 0.98)
     half = random.uniform(0.005, 0.02, (_QUERIES, 2))
     return RangeQueries.from_boxes(_SPACE, centre - half, centre + half)
-
-
-def _plain_loop(queries: RangeQueries) -> _Loop:
-    boxes = list(zip(queries.low.tolist(), queries.high.tolist(), strict=True))
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ids, numbers = [], []
-            for row, x, y in zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True):
-                for number, (low, high) in enumerate(boxes):
-                    if low[0] <= x < high[0] and low[1] <= y < high[1]:
-                        ids.append(row)
-                        numbers.append(number)
-            yield pa.record_batch({"id": pa.array(ids, pa.int64()), QUERY: pa.array(numbers, pa.int32())})
-
-    return run
-
-
-def _numpy_loop(queries: RangeQueries) -> _Loop:
-    low, high = queries.low, queries.high
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ids, x, y = (batch.column(i).to_numpy() for i in range(3))
-            found = [
-                np.flatnonzero((x >= low[q, 0]) & (x < high[q, 0]) & (y >= low[q, 1]) & (y < high[q, 1]))
-                for q in range(len(low))
-            ]
-            numbers = np.repeat(np.arange(len(low), dtype=np.int32), [len(one) for one in found])
-            yield pa.record_batch({"id": pa.array(ids[np.concatenate(found)]), QUERY: pa.array(numbers)})
-
-    return run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -38,6 +38,20 @@ class Cost:
     rows_per_s: float
     batch_s: float
     batch_cpu_s: float
+
+
+class Took(NamedTuple):
+    """What a piece of work took: time, and CPU of Spark's tasks."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def took(spark: SparkSession, work: Callable[[], None]) -> Took:
+    """Do a piece of work and say what it took."""
+    cpu_s, began_s = task_cpu_s(spark), time.monotonic()
+    work()
+    return Took(time.monotonic() - began_s, task_cpu_s(spark) - cpu_s)  # in this order: the second waits
 
 
 class KeepShare(UniformDrop):

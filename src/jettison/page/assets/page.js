@@ -118,7 +118,7 @@ function modelChart(view) {
   $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
 }
 
-// ---- panels, one for each mechanism ----
+// ---- panels, by their tag ----
 
 function section(title, note) {
   const made = element("section"), id = "p-" + document.querySelectorAll("#panels section").length;
@@ -146,9 +146,9 @@ function tableIn(parent, header, rows) {
 const SCALE = () => [[0, colour("dropped")], [1, colour("kept")]];
 
 const PANELS = {
-  settled(panel) {
-    const made = section("Settled windows", panel.status);
-    if (panel.rows.length) tableIn(made, ["windows", "from", "until", "when, or why"], panel.rows);
+  table(panel) {
+    const made = section(panel.title, panel.text);
+    if (panel.rows.length) tableIn(made, panel.columns, panel.rows);
   },
   windows(panel) {
     const of = { k: 1, d: 0, v: 0.5, "?": null };
@@ -214,7 +214,7 @@ const PANELS = {
     tableIn(made, ["output", "delivered", "utility"], outputs.map((node) => [node.name, percent(node.delivered), node.utility == null ? "–" : node.utility.toFixed(3)]));
   },
   keys(panel) {
-    const made = section(`Expensive keys: ${panel.name}`, panel.status);
+    const made = section(`Expensive keys: ${panel.title}`, panel.text);
     if (panel.rows.length) tableIn(made, panel.columns, panel.rows);
     if (panel.at_s.length > 1) {
       const x = panel.at_s.map(date);
@@ -271,8 +271,8 @@ function show(view) {
   $("answers").textContent = view.answers ? `Answers: ${view.answers}.` : "";
   $("panels").replaceChildren();
   for (const panel of view.panels) {
-    PANELS[panel.panel](panel);
-    if (view.panels_note && !["keys", "settled", "windows"].includes(panel.panel)) $("panels").lastChild.append(element("p", view.panels_note, { class: "note" }));
+    (PANELS[panel.panel] ?? PANELS.table)(panel);
+    if (panel.note) $("panels").lastChild.append(element("p", panel.note, { class: "note" }));
   }
   const list = $("changes"), top = list.scrollTop;
   list.replaceChildren(...view.changes.toReversed().map((change) => {

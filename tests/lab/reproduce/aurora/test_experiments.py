@@ -9,7 +9,7 @@ import pytest
 
 from jettison.lab.demo.rides import RideBook
 from jettison.lab.intervals import mean
-from jettison.lab.reproduce.aurora import admission_order, figures, live, planners
+from jettison.lab.reproduce.aurora import figures, live, planners
 from jettison.lab.reproduce.aurora.compare import (
     RANDOM,
     RANDOM_LP,
@@ -23,7 +23,6 @@ from jettison.lab.reproduce.aurora.compare import (
 from jettison.lab.reproduce.aurora.statistics import bootstrap
 from jettison.lab.reproduce.workers import for_each
 from jettison.lab.sim.network.generator import random_network
-from jettison.policies.network.candidates import drop_model
 
 LOSSES, SKEW, SHARING = figures.FIGURES.values()
 ADMISSIONS = ("Input-Random", "Input-Cost-Top", "Input-Uniform", "Input-Cost-Uniform")
@@ -124,16 +123,6 @@ def test_intervals() -> None:
 def test_excess_load_is_the_papers() -> None:
     assert excess_percent(10.0) == pytest.approx(22.0)
     assert excess_percent(3.0) == pytest.approx(307.0, abs=0.5)
-
-
-def test_filters_last_makes_the_inputs_of_a_query_alike() -> None:
-    drawn = random_network(4)
-    last = admission_order.filters_last(drawn)
-    assert sorted(last.boxes) == sorted(drawn.boxes)
-    assert [box.kind for box in last.boxes.values()] != [box.kind for box in drawn.boxes.values()]
-    costly, cheap = admission_order.delivery_by_cost(drop_model(last))
-    costly_drawn, cheap_drawn = admission_order.delivery_by_cost(drop_model(drawn))
-    assert costly_drawn < costly < 1.0 < cheap < cheap_drawn
 
 
 def test_one_comparison_runs_every_shedder() -> None:

@@ -52,7 +52,7 @@ def chain(spark: SparkSession, folder: Path, settings: RunSettings) -> Judged:
             inner = inner.withColumn("at", F.window_time("window")).drop("window")
             inner = busy(streams.guarded(shedder, inner) if place == "middle" else inner, "at", between)
             answers = inner.groupBy(streams.window("at", 100)).agg(F.sum("n").alias("n"))
-            left = streams.keep_some(answers, share) if place == "after" else streams.whole(shedder, answers)
+            left = streams.random_drop(answers, share) if place == "after" else streams.whole(shedder, answers)
             return busy(left, "window.start", after)
 
         queries = (branch(*levels, max_gap=_GAP),)
@@ -75,7 +75,9 @@ def shared_plan(spark: SparkSession, folder: Path, settings: RunSettings) -> Jud
             rows = busy(streams.guarded(shedder, rows) if place == "shared" else rows, "id", shared_ms)
             rows = busy(streams.guarded(shedder, rows) if place == "split" else rows, "value", shared_ms)
             answers = rows.groupBy(streams.window("at", size)).agg(F.count(F.lit(1)).alias("n"))
-            left = streams.keep_some(answers, share) if place == "after" else streams.whole(shedder, answers, str(size))
+            left = (
+                streams.random_drop(answers, share) if place == "after" else streams.whole(shedder, answers, str(size))
+            )
             if place == "shared":  # the other query runs by itself; here only its marks count
                 streams.whole(shedder, answers, str(_SHORT + _LONG - size))
             return busy(left, "window.start", 2 * shared_ms * size)

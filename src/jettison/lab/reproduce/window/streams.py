@@ -94,7 +94,7 @@ def busy(rows: DataFrame, on: str, milliseconds: float) -> DataFrame:
     return rows.where((F.length(F.sha2(text, 256)) == 64) | (F.spark_partition_id() < -1))
 
 
-def keep_some(answers: DataFrame, drop_share: float) -> DataFrame:
+def random_drop(answers: DataFrame, drop_share: float) -> DataFrame:
     """A random drop behind the aggregates: all that could be done without knowing the windows."""
     if drop_share <= 0.0:
         return answers

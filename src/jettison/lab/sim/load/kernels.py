@@ -49,14 +49,14 @@ def _learn(sketch: FloatArray, cells: IntArray, key: int, cost: float) -> None:
 
 @compiled
 def _estimate(sketch: FloatArray, cells: IntArray, key: int, mean: float) -> tuple[float, bool]:
-    best, fewest = 0, sketch[0, 0, cells[0, key]]
+    best, rarest = 0, sketch[0, 0, cells[0, key]]
     for row in range(1, cells.shape[0]):
         count = sketch[0, row, cells[row, key]]
-        if count < fewest:
-            best, fewest = row, count
-    if fewest < FORGOTTEN_BELOW:
+        if count < rarest:
+            best, rarest = row, count
+    if rarest < FORGOTTEN_BELOW:
         return mean, False
-    return sketch[1, best, cells[best, key]] / fewest, True
+    return sketch[1, best, cells[best, key]] / rarest, True
 
 
 @compiled
@@ -208,7 +208,7 @@ def imposed_kernel(
 ) -> tuple[NDArray[np.bool_], FloatArray]:
     """Shedding by imposed load: a row is kept when its cost is at most a price that falls as the queue grows.
 
-    A row delays all rows behind it by its own cost, so fewest rows are dropped when the costliest go first. The price is
+    A row delays all rows behind it by its own cost, so rarest rows are dropped when the costliest go first. The price is
     steered so that the mean wait of the rows kept stays just under the bound. Beside it the bound itself is checked, on
     the real waits that the operator reports: an estimate that is wrong costs rows, not latency. With `exact` the costs are
     given, which shows what the sketch loses.

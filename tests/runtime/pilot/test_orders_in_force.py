@@ -166,7 +166,7 @@ def test_a_plan_that_was_not_executed_is_not_remembered_as_one(fly, folder, monk
     from jettison.core.stats import Budget
 
     controller = Controller(SETTINGS)
-    controller._budget = Budget(0.4, 0.1, 3.0, "twice too many rows")
+    controller.budget = Budget(0.4, 0.1, 3.0, "twice too many rows")
     controller.dry_run = True
     controller.planned(1, 10.0)
     controller.dry_run = False

@@ -1,12 +1,8 @@
-"""A network and its road map to look at: as text, and as a drawing in SVG or PNG."""
+"""A network and its road map to look at, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Sequence
 
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
@@ -14,9 +10,6 @@ from jettison.policies.network.evaluate import drop_plan, evaluate, keep_shares
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import frontier
 from jettison.policies.network.range_setting import RangeDrop
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _BOXES = """\
 Inputs, boxes and outputs. cost: work for each row that enters, in the unit of the file; selectivity: rows out per
@@ -30,11 +23,6 @@ output gets of its rows; utility: what its QoS says that is worth; in all: their
 _NEEDS_ALL = (
     "Nothing is dropped before these boxes: without all rows their answers would be wrong and would not say so."
 )
-_SIGNS = """\
-c: cost per row   s: selectivity   r: rate
-L: load coefficient, work per row from here on
-red: rows may be dropped here"""
-
 LOADS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
@@ -47,39 +35,6 @@ def describe(graph: QueryGraph, *, semantic: bool = False, loads: Sequence[float
     reasons = [f"{box.name}: {box.because}" for box in graph.boxes.values() if box.because]
     needy = ["\n".join([_NEEDS_ALL, *reasons])] if reasons else []
     return "\n\n".join([_boxes(graph), _locations(graph, model), _road_map(graph, model, loads), *needy])
-
-
-def draw(graph: QueryGraph, path: Path, *, semantic: bool = False) -> None:
-    """Draw the network from inputs to outputs; the format follows from the file's ending (`.svg`, `.png`)."""
-    from matplotlib.figure import Figure  # takes a while to import, and only pictures need it
-
-    places = laid_out(graph)
-    width = 1.9 * (1 + max(x for x, _ in places.values()))
-    height = 0.8 * (1 + max(y for _, y in places.values()))
-    figure = Figure(figsize=(max(width, 4.0), max(height, 2.0)))
-    axes = figure.subplots()
-    coefficients = graph.load_coefficients
-    for stream in (*graph.inputs, *graph.boxes):
-        for arc in graph.readers(stream):
-            far = places[arc.target][0] - places[stream][0] > 1.5  # around the boxes in between
-            bent = {"connectionstyle": "arc3,rad=-0.3"} if far else {}
-            arrow = {"arrowstyle": "-|>", "color": "0.5", "shrinkA": 24, "shrinkB": 30, **bent}
-            axes.annotate("", places[arc.target], places[stream], arrowprops=arrow, annotation_clip=False)
-    for name, place in places.items():
-        _draw_node(axes, graph, name, place, coefficients)
-    for location in drop_model(graph, semantic=semantic).locations:
-        (x, y), part = places[location.stream], 0.55
-        if location.target is None:
-            x += 0.33  # just behind the input, whoever reads it
-        else:
-            to = places[location.target]
-            x, y = x + part * (to[0] - x), y + part * (to[1] - y)
-        axes.plot(x, y, marker="v", color="tab:red", markersize=7, zorder=3)
-    axes.text(0.0, -0.02, _SIGNS, transform=axes.transAxes, va="top", fontsize=6, color="0.3")
-    axes.set_axis_off()
-    axes.set_xlim(-0.5, 0.5 + max(x for x, _ in places.values()))
-    axes.set_ylim(0.5 + max(y for _, y in places.values()), -0.5)  # the first input on top
-    figure.savefig(path, bbox_inches="tight", dpi=120)
 
 
 def _boxes(graph: QueryGraph) -> str:
@@ -144,45 +99,3 @@ def _table(legend: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     return "\n".join([legend, text[0], "  ".join("-" * width for width in widths), *text[1:]])
-
-
-def laid_out(graph: QueryGraph) -> dict[str, tuple[float, float]]:
-    """Columns by the longest way from an input, outputs at the far end; rows so that readers stand near their source."""
-    depth = dict.fromkeys(graph.inputs, 0)
-    for name, box in graph.boxes.items():
-        depth[name] = 1 + max(depth[source] for source in box.sources)
-    last = 1 + max(depth.values())
-    columns: dict[int, list[str]] = {}
-    for name in (*graph.inputs, *graph.boxes):
-        columns.setdefault(depth[name], []).append(name)
-    columns[last] = list(graph.outputs)
-    sources = {name: list(box.sources) for name, box in graph.boxes.items()}
-    sources |= {name: [output.source] for name, output in graph.outputs.items()}
-    places: dict[str, tuple[float, float]] = {}
-    for column in sorted(columns):
-        wanted = {
-            name: float(np.mean([places[s][1] for s in sources[name]])) if name in sources else float(n)
-            for n, name in enumerate(columns[column])
-        }
-        free = 0.0
-        for name in sorted(columns[column], key=lambda item: wanted[item]):
-            row = max(free, wanted[name])
-            places[name] = (float(column), row)
-            free = row + 1.0
-    return places
-
-
-def _draw_node(
-    axes: Axes, graph: QueryGraph, name: str, place: tuple[float, float], coefficients: Mapping[str, float]
-) -> None:
-    if name in graph.boxes:
-        box = graph.boxes[name]
-        text, colour = (
-            f"{name}\n{box.kind} c={box.cost:.3g} s={box.selectivity:.2g}\nL={coefficients[name]:.3g}",
-            "white",
-        )
-    elif name in graph.inputs:
-        text, colour = f"{name}\nr={graph.inputs[name].rate:g} L={coefficients[name]:.3g}", "lightblue"
-    else:
-        text, colour = name, "lightgreen"
-    axes.text(*place, text, ha="center", va="center", fontsize=7, bbox={"boxstyle": "round", "fc": colour, "ec": "0.3"})

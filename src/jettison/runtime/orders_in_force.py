@@ -1,4 +1,4 @@
-"""The orders that a running query obeys: taken up at its start, accepted or refused, and put on record."""
+"""The orders in force for a running query: taken up at its start, accepted or refused, and put on record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import Orders, OrdersFile, Terms
 
 
-class ObeyedOrders:
+class OrdersInForce:
     """Holds the orders in force and the settings that follow; what cannot be read or obeyed is a fault, and changes nothing.
 
     At the start those on file are taken up or, where these are damaged or refused, the last that were obeyed.

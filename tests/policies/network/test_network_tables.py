@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from jettison.policies.network.picture import describe, draw
-from networks import figure_4, figure_6, random_network
+from jettison.policies.network.network_tables import describe
+from networks import figure_4, random_network
 
 
 def parts(block: str) -> tuple[str, str, list[str]]:
@@ -40,13 +36,3 @@ def test_each_table_stands_under_a_legend_that_explains_its_columns() -> None:
 
 def test_semantic_plans_name_their_ranges() -> None:
     assert " without [0, " in describe(random_network(2), semantic=True, loads=(0.5,))
-
-
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_it_is_drawn(tmp_path: Path, ending: str) -> None:
-    draw(figure_6(), tmp_path / f"network.{ending}")
-    content = (tmp_path / f"network.{ending}").read_bytes()
-    if ending == "png":
-        assert content[:4] == b"\x89PNG"
-    else:
-        assert [part for part in (b"<svg", b"one", b"L: load coefficient") if part not in content] == []
