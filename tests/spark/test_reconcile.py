@@ -166,6 +166,7 @@ def test_whatever_ends_a_run_the_next_one_completes_it(
     assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED}
 
 
+@pytest.mark.drivers
 @pytest.mark.parametrize("moment", ["looking", "settling"])
 def test_a_run_that_is_killed_is_completed_by_the_next_one(
     spark: SparkSession, shed: Path, stream: Path, tmp_path: Path, moment: str

@@ -29,7 +29,7 @@ def shedder_on(checkpoint: Path, **settings: Any) -> jt.Shedder:
     return jt.Shedder(**({"latency": "1 minute", "checkpoint": checkpoint} | settings))
 
 
-@pytest.mark.parametrize("way", ["waits", "stops", "any", "leaves"])
+@pytest.mark.parametrize("way", ["waits", *(pytest.param(way, marks=pytest.mark.drivers) for way in ("stops", "any", "leaves"))])
 def test_a_finite_run_has_all_its_batches_and_its_end_on_record(tmp_path: Path, way: str) -> None:
     (tmp_path / "in").mkdir()
     for file in range(4):
@@ -161,6 +161,7 @@ def test_a_run_whose_checkpoint_was_taken_over_writes_nothing_more(source, numbe
     assert json.loads(home.read("owner.json") or b"{}")["run"] == "theirs"
 
 
+@pytest.mark.drivers
 def test_restarts_leave_no_thread_behind(tmp_path: Path) -> None:
     """In a process of its own: a start calls the listeners of all other queries, on a thread that Python keeps."""
     (tmp_path / "in").mkdir()
