@@ -13,7 +13,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test coverage test-drivers test-live test-kafka test-cluster test-versions check bench docs lock clean python java
+.PHONY: setup demo test coverage test-long test-live test-kafka test-cluster test-versions check bench docs lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -24,7 +24,7 @@ demo: java $(VENV)/.installed
 
 # Files in the order of tests/conftest.py: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
 PYTEST = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-QUICK  = -m "not live and not drivers"
+QUICK  = -m "not live and not long"
 test: java $(VENV)/.dev-installed
 	$(BIN)/$(PYTEST) $(or $(ARGS),$(QUICK))
 
@@ -32,9 +32,9 @@ test: java $(VENV)/.dev-installed
 coverage: java $(VENV)/.dev-installed
 	$(BIN)/$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),$(QUICK))
 
-# Drivers that are killed, end by themselves or serve others: each is a Java of its own.
-test-drivers: java $(VENV)/.dev-installed
-	$(BIN)/$(PYTEST) tests/spark -m drivers $(ARGS)
+# Drivers that are killed, each with a Java of its own, and of every policy what plain `make test` runs for some.
+test-long: java $(VENV)/.dev-installed
+	$(BIN)/$(PYTEST) tests -m "long and not live" $(ARGS)
 
 # Alone and one after the other, because latency is looked at; on a shared machine what fails once is tried again.
 test-live: java $(VENV)/.dev-installed
@@ -53,7 +53,7 @@ OLDER  := 4.0.5 4.1.4 4.2.1
 SPARKS ?= $(OLDER)
 VERSION_TESTS = $(patsubst %,tests/spark/test_%.py,versions guard decisions channel accounting shedder replay exactness judged aggregates golden)
 test-versions: java $(SPARKS:%=$(VENV)-%/.installed)
-	for spark in $(SPARKS); do $(VENV)-$$spark/bin/$(PYTEST) $(or $(ARGS),$(VERSION_TESTS) $(QUICK)) || exit 1; done
+	for spark in $(SPARKS); do $(VENV)-$$spark/bin/$(PYTEST) $(or $(ARGS),$(VERSION_TESTS) -m "not live") || exit 1; done
 
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .

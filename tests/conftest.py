@@ -18,7 +18,7 @@ os.environ["JDK_JAVA_OPTIONS"] = f"{_BRIEF} {_UNVERIFIED}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "drivers: starts a driver of its own; `make test-drivers` runs these")
+    config.addinivalue_line("markers", "long: one of many, or in drivers that are killed: `make test-long` runs it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

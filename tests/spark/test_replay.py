@@ -19,7 +19,7 @@ from spark_since import cases
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
-@pytest.mark.parametrize("policy", cases(START))
+@pytest.mark.parametrize("policy", cases(START, quick=("PriorityDrop", "Sifter")))
 def test_a_repeated_batch_keeps_the_same_rows(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     """All but window drops thin late rows too: half arrived an hour ago. Windows are marked some batches ahead."""
     files = 8 if policy == "WindowDrop" else 4

@@ -14,7 +14,7 @@ from window_streams import START, dropped_windows, land_seconds
 FILES, SECONDS_PER_FILE, ROWS_PER_SECOND = 14, 10, 20
 
 
-@pytest.mark.drivers
+@pytest.mark.long
 def test_kill_while_windows_are_dropped_changes_no_decision_and_no_answer(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for file in range(FILES):
