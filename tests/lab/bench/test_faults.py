@@ -293,7 +293,7 @@ def test_a_clock_set_back_leaves_a_plan_that_can_be_read(tmp_path: Path) -> None
 
 def test_a_driver_that_is_killed_leaves_no_pipe_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "program"
-    program.write_text("#!/bin/sh\necho '{\"outcome\": \"ready\"}'\nexec sleep 600\n")
+    program.write_text('#!/bin/sh\necho \'{"outcome": "ready"}\'\nexec sleep 600\n')
     program.chmod(0o700)
     monkeypatch.setattr("jettison.lab.bench.fault_run.sys", SimpleNamespace(executable=str(program)))
     driver = Driver(tmp_path / "driver", "")
