@@ -13,7 +13,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test coverage test-live test-kafka test-cluster test-versions check bench docs lock clean python java
+.PHONY: setup demo test coverage test-long test-live test-kafka test-cluster test-versions check bench docs lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -24,12 +24,17 @@ demo: java $(VENV)/.installed
 
 # Files in the order of tests/conftest.py: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
 PYTEST = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+QUICK  = -m "not live and not long"
 test: java $(VENV)/.dev-installed
-	$(BIN)/$(PYTEST) $(or $(ARGS),-m "not live")
+	$(BIN)/$(PYTEST) $(or $(ARGS),$(QUICK))
 
 # The same tests, and the share of the package's lines that they run; what runs in processes of its own is left out.
 coverage: java $(VENV)/.dev-installed
-	$(BIN)/$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),-m "not live")
+	$(BIN)/$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),$(QUICK))
+
+# Drivers that are killed, each with a Java of its own, and of every policy what plain `make test` runs for some.
+test-long: java $(VENV)/.dev-installed
+	$(BIN)/$(PYTEST) tests -m "long and not live" $(ARGS)
 
 # Alone and one after the other, because latency is looked at; on a shared machine what fails once is tried again.
 test-live: java $(VENV)/.dev-installed

@@ -13,7 +13,7 @@ from jettison.runtime import plan_file
 from jettison.runtime.ledger import Ledger
 
 SETTINGS = ControlSettings(latency_bound_s=3.0)
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 
 class ScriptedController:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -13,7 +13,11 @@ ROWS_SAMPLED = pytest.mark.since(4, 2)
 ACCOUNTING = [pytest.param("metrics", marks=FILTERS_DESCRIBED), "observe"]
 
 
-def cases(names: Iterable[str]) -> list[ParameterSet]:
-    """Cases by policy or by kind of setting; those that name groups are marked."""
-    by_groups = ("ConceptDrop", "JoinDrop", "group")
-    return [pytest.param(name, marks=[GROUPS_COUNTED] if name.startswith(by_groups) else []) for name in names]
+def cases(names: Iterable[str], *, quick: Collection[str] | None = None) -> list[ParameterSet]:
+    """Cases by policy or by kind of setting; those that name groups are marked, and so are those that are not quick."""
+
+    def marks(name: str) -> list[pytest.MarkDecorator]:
+        by_groups = name.startswith(("ConceptDrop", "JoinDrop", "group"))
+        return [GROUPS_COUNTED] * by_groups + [pytest.mark.long] * (quick is not None and name not in quick)
+
+    return [pytest.param(name, marks=marks(name)) for name in names]

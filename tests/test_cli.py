@@ -351,7 +351,7 @@ NOT_THERE = " must be installed, got an environment without it"
 def without(absent: list[str], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """`jettison ARGUMENTS` in a process where some packages are not installed."""
     script = WITHOUT.format(absent=absent, arguments=arguments)
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=cwd)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, cwd=cwd)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_a_pure_benchmark_runs_without_any_extra(tmp_path: Path) -> None:
 def test_benchmarks_need_nothing_but_spark() -> None:
     script = WITHOUT.split("sys.argv")[0].format(absent=["matplotlib", "numba", "confluent_kafka"], arguments=[])
     script += "from jettison.lab.experiments import BENCHMARKS\nfor one in BENCHMARKS.values(): one.load()\n"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -25,7 +25,7 @@ print(",".join(loaded))
 
 
 def test_importing_jettison_does_not_import_pyspark():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ""
 
@@ -42,7 +42,7 @@ try:
 except jettison.JettisonError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert "pyspark must be installed, got an environment without it for `jettison.avg`. Hint: pip" in done.stdout, (
         done.stderr
     )
@@ -51,7 +51,7 @@ except jettison.JettisonError as error:
 def test_the_command_line_imports_the_laboratory_only_for_the_command_that_is_run():
     modules = "print([name for name in sys.modules if name[:12] == 'jettison.lab'])"
     script = f"import sys, jettison.cli, jettison.page.command; {modules}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[]", done.stderr
 
 

@@ -23,12 +23,14 @@ from jettison.spark import run as running
 DAY = "2026-01-01"
 SCHEMA = "id long, key string, at timestamp, other timestamp"
 _PATIENCE_S = 120.0
+_EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 class Told:
     """Runs `query(guarded rows)` under a shedder of its own; each call of `batch` is one micro-batch with rows.
 
-    Answers are written to Parquet, so that a second one on the same folder goes on where the first one ended.
+    Answers are written to Parquet, so that a second one on the same folder goes on where the first one ended. Without
+    `empty_batches`, which make half of all batches, windows come out with the rows of the next batch.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Told:
         *,
         rows: Callable[[DataFrame], DataFrame] = lambda rows: rows,
         prepare: Callable[[jt.Shedder], None] = lambda shedder: None,
+        empty_batches: bool = True,
     ) -> None:
         self._spark, self._folder = spark, folder
         (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -47,7 +50,12 @@ class Told:
         prepare(self.shedder)
         stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
         writer = query(self.shedder.guard(rows(stream), row_id="id")).writeStream.format("parquet")
-        self._query = self.shedder.start(writer.option("path", str(folder / "out")))
+        spark.conf.set(_EMPTY_BATCHES, str(empty_batches).lower())
+        try:
+            self._query = self.shedder.start(writer.option("path", str(folder / "out")))
+        finally:
+            spark.conf.unset(_EMPTY_BATCHES)
+        self._empty_batches = empty_batches
 
     def __enter__(self) -> Told:
         return self
@@ -81,6 +89,8 @@ class Told:
 
     def answers(self) -> dict[tuple[str, str], tuple[int, str]]:
         """Value and status by key and by the time of the day at which the window begins."""
+        if not self._empty_batches:
+            self.batch(("end", "23:59:59"))
         found = self._spark.read.parquet(str(self._folder / "out")).collect()
         return {
             (row["key"], f"{row['window']['start']:%H:%M:%S}"): (row["n"]["value"], row["n"]["status"]) for row in found

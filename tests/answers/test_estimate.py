@@ -12,6 +12,8 @@ from jettison.lab import sampled
 from jettison.lab.coverage import KEEP_FRACTIONS, PERCENTILES, Coverage, measure_coverage
 
 OPS = sampled.NUMPY
+QUICK = (0.05,), (0.3, 0.5, 0.9), (0.9, 0.1)
+FRACTIONS = [pytest.param(one, marks=[pytest.mark.long] * (one not in QUICK), id=str(one)) for one in KEEP_FRACTIONS]
 Z = estimate.quantile(0.95)
 
 
@@ -31,7 +33,7 @@ def by_name(case) -> dict[str, Coverage]:
 
 
 @pytest.mark.parametrize("distribution", ["taxi_fares", "lognormal"])
-@pytest.mark.parametrize("fractions", KEEP_FRACTIONS, ids=str)
+@pytest.mark.parametrize("fractions", FRACTIONS)
 def test_bounds_of_count_sum_and_mean_cover_from_30_rows(distribution, fractions):
     case = by_name(measure_coverage(distribution, fractions, (30, 60), windows=2200, seed=20))
     for name in ("count", "sum", "avg"):
@@ -40,7 +42,7 @@ def test_bounds_of_count_sum_and_mean_cover_from_30_rows(distribution, fractions
         assert 0.93 <= case[name].covered <= 0.97, case[name]
 
 
-@pytest.mark.parametrize("fractions", KEEP_FRACTIONS, ids=str)
+@pytest.mark.parametrize("fractions", FRACTIONS)
 @pytest.mark.parametrize(("name", "rows"), [("median", (30, 60)), ("p90", (52, 100))])
 def test_bounds_of_percentiles_cover_from_5_rows_beyond_them(fractions, name, rows):
     only = {name: PERCENTILES[name]}

@@ -71,7 +71,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", PLANTS)
 def test_three_times_the_load_is_held_steadily(name: str, seed: int) -> None:
     plant = replace(PLANTS[name], seed=seed)
@@ -83,7 +83,7 @@ def test_three_times_the_load_is_held_steadily(name: str, seed: int) -> None:
         assert kept(batches) >= 0.8 * plant.capacity_rows_per_s(length_s) / (3 * CAPACITY)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_cap_that_nobody_told_of_is_lived_with(seed: int) -> None:
     plant = replace(PLANTS["cap"], seed=seed)
     batches = overloaded(run(plant, row_cap=None))
@@ -110,7 +110,7 @@ def test_rows_under_way_are_not_taken_for_rows_that_a_cap_left_behind() -> None:
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_the_kept_share_does_not_oscillate_under_three_times_the_load(name: str) -> None:
-    variations = [variation(overloaded(run(replace(PLANTS[name], seed=seed)))) for seed in range(12)]
+    variations = [variation(overloaded(run(replace(PLANTS[name], seed=seed)))) for seed in range(4)]
     assert statistics.fmean(variations) < 0.15
     if name == "plain":
         assert max(variations) < 0.15
@@ -118,7 +118,7 @@ def test_the_kept_share_does_not_oscillate_under_three_times_the_load(name: str)
 
 def test_twenty_percent_noise_and_slow_batches_are_survived() -> None:
     variations = []
-    for seed in range(6):
+    for seed in range(3):
         noisy = PlantSettings(noise=0.2, seed=seed)
         assert row_latency_s(overloaded(run(noisy)), 0.95) <= BOUND_S
         batches = overloaded(run(replace(noisy, outlier_chance=0.02, report_delay_s=0.4, lump_s=0.2)))
@@ -130,21 +130,21 @@ def test_twenty_percent_noise_and_slow_batches_are_survived() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.3, 0.6, 0.8])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_nothing_is_dropped_below_capacity(factor: float, seed: int) -> None:
     trace = run(PlantSettings(seed=seed), step_to(factor), 60.0)
     assert all(batch.kept_share == 1.0 for batch in trace)
 
 
 @pytest.mark.parametrize("name", ["plain", "arrivals unknown", "files", "slow delivery", "interval", "cap"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_everything_is_kept_again_within_four_batches(name: str, seed: int) -> None:
     trace = run(replace(PLANTS[name], seed=seed), step_to(3.0, until_s=50.0), 80.0)
     after = [batch.kept_share for batch in trace if batch.stats.started_s >= 50.0]
     assert min(after[3:]) == 1.0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_tenfold_rate_is_under_control_after_two_batches(seed: int) -> None:
     trace = run(PlantSettings(seed=seed), step_to(5.0))
     at_step = [batch for batch in trace if batch.stats.started_s >= OVERLOAD_FROM_S]
@@ -152,7 +152,7 @@ def test_a_tenfold_rate_is_under_control_after_two_batches(seed: int) -> None:
     assert row_latency_s(at_step[3:], 0.95) <= BOUND_S
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_doubling_of_all_costs_is_under_control_after_three_batches(seed: int) -> None:
     plant = PlantSettings(seed=seed, cost_factor=lambda now_s: 2.0 if OVERLOAD_FROM_S <= now_s < 60 else 1.0)
     trace = run(plant, lambda _: 0.8 * CAPACITY, 90.0)
@@ -180,7 +180,7 @@ def test_a_source_that_stops_leaves_no_shedding_behind() -> None:
     assert all(batch.kept_share == 1.0 for batch in trace if batch.stats.started_s >= 60)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_start_on_a_backlog_is_safe(seed: int) -> None:
     """Two batches pass before a plan can know of it; then batches are short, the backlog shrinks, and the bound holds."""
     cap = round(4 * CAPACITY * BOUND_S / 2)

@@ -184,13 +184,12 @@ def dropped(batches: list[Batch]) -> float:
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("name", PLANTS)
 def test_whatever_a_source_says_nothing_is_dropped_below_capacity(name: str, lie: str, hinted: bool) -> None:
-    for seed in range(2):
-        plant = replace(PLANTS[name], seed=seed)
-        capacity = plant.capacity_rows_per_s(2.0)
-        trace = run(plant, lambda _, c=capacity: 0.5 * c, lie, until_s=100.0, hint=capacity if hinted else None)
-        # A jump may cost a batch, until the next ones refute it. A hint of the capacity is believed with the source.
-        assert dropped(trace) <= (0.2 if hinted and lie == "ten times" else 0.02)
-        assert dropped([batch for batch in trace if batch.stats.started_s > 60.0]) == 0.0
+    plant = PLANTS[name]
+    capacity = plant.capacity_rows_per_s(2.0)
+    trace = run(plant, lambda _: 0.5 * capacity, lie, until_s=100.0, hint=capacity if hinted else None)
+    # A jump may cost a batch, until the next ones refute it. A hint of the capacity is believed with the source.
+    assert dropped(trace) <= (0.2 if hinted and lie == "ten times" else 0.02)
+    assert dropped([batch for batch in trace if batch.stats.started_s > 60.0]) == 0.0
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -227,7 +226,7 @@ def test_a_refuted_source_is_said_in_words() -> None:
     assert "is not believed any more" in controller.said_of_source
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0])
 @pytest.mark.parametrize("load", [3.0, 10.0])
 @pytest.mark.parametrize("name", ["files", "kafka"])
 def test_with_capacity_and_source_known_a_cold_start_holds_from_its_first_rows(
@@ -241,7 +240,7 @@ def test_with_capacity_and_source_known_a_cold_start_holds_from_its_first_rows(
     assert 1 - dropped(after) >= 0.8 * plant.best_share(load * capacity, 2.0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_tenfold_step_soon_after_a_cold_start_is_met(seed: int) -> None:
     """Kept whole, as costs of a young process would have it, the flood of one batch is a minute of work."""
     plant = replace(COLD_FILES, per_seen_row_s=0.2e-6, seed=seed)

@@ -128,7 +128,7 @@ def test_a_concurrent_reader_never_sees_a_missing_or_partial_file(tmp_path):
         if not reader.is_alive():
             break
         folder.replace("plan", contents[turn % 2])
-    reader.join(timeout=5)
+    reader.join(timeout=120)
     assert not strange
     assert seen == {b"a", b"b"}
 

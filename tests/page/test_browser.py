@@ -100,7 +100,7 @@ def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served:
     assert page.locator("#model .main-svg").count() > 0
     assert "above" in page.get_attribute("#latency", "aria-label")
     ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
-    page.locator("#tiles", has_text="9.00 s").wait_for(timeout=20_000)
+    page.locator("#tiles", has_text="9.00 s").wait_for(timeout=120_000)
     assert page.evaluate("window.same") is True
 
 
@@ -109,7 +109,7 @@ def test_what_a_person_sets_is_on_the_timeline_and_beside_the_cause(served: Any,
     page = opened_page(url)
     given = Orders(keep_everything=Order(author="ann", reason=EVIL, at_s=NOW_S))
     ledger.order(NOW_S + 41, given.changes(Orders()), 3.0, record_of(given))
-    page.locator("#cause", has_text=f"Set: keep everything (set by ann: {EVIL}).").wait_for(timeout=20_000)
+    page.locator("#cause", has_text=f"Set: keep everything (set by ann: {EVIL}).").wait_for(timeout=120_000)
     assert page.inner_text("#changes .order b") == "order"
     assert f"keep everything (set by ann: {EVIL})" in page.inner_text("#changes .order span")
     assert page.evaluate("window.broken") is None

@@ -37,7 +37,7 @@ def server(tmp_path: Path) -> Iterator[PageServer]:
 
 
 def asked(server: PageServer, path: str, method: str = "GET", host: str | None = None) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=120)
     connection.request(method, path, headers={} if host is None else {"Host": host})
     return connection.getresponse()
 
@@ -157,11 +157,11 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(tm
         assert process.stdout is not None
         line = process.stdout.readline()
         port = int(line.split("/")[2].rpartition(":")[2])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         connection.request("GET", "/api/queries")
         assert connection.getresponse().status == 200
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
         collector.shutdown()

@@ -52,7 +52,7 @@ def test_q_quits(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"})
     os.close(theirs)
     try:
-        seen, deadline_s = b"", time.monotonic() + 60
+        seen, deadline_s = b"", time.monotonic() + 120
         while b"q: quit" not in seen and time.monotonic() < deadline_s:
             if select.select([ours], [], [], 1.0)[0]:
                 seen += os.read(ours, 65536)
@@ -64,7 +64,7 @@ def test_q_quits(tmp_path: Path) -> None:
                     os.read(ours, 65536)
                 except OSError:  # the other end is closed
                     break
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
     finally:
         process.kill()
         os.close(ours)

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from jettison.runtime import inquiry
 from jettison.runtime.inquiry import Inquiry
 
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 
 def until(holds: Callable[[], object]) -> None:
@@ -96,7 +97,10 @@ def test_a_source_that_cannot_be_asked_is_left_alone_without_a_word(soon: None, 
     assert said == []
 
 
-def test_where_no_plan_depends_on_it_a_source_is_asked_more_rarely(soon: None, said: list[str]) -> None:
+def test_where_no_plan_depends_on_it_a_source_is_asked_more_rarely(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "_LAG_S", 2 * PATIENCE_S)
     asked: dict[bool, list[float]] = {True: [], False: []}
 
     def source(for_plans: bool) -> float:
@@ -105,7 +109,7 @@ def test_where_no_plan_depends_on_it_a_source_is_asked_more_rarely(soon: None, s
 
     asking = [Inquiry(partial(source, each), said.append, for_plans=each).start() for each in asked]
     until(lambda: len(asked[True]) > 30)
-    assert len(asked[False]) < len(asked[True]) / 4
+    assert len(asked[False]) <= 1
     for one in asking:
         one.stop()
     assert said == []
@@ -117,11 +121,12 @@ def test_a_source_is_given_up_for_slow_answers_in_a_row_and_not_for_those_of_a_b
 ) -> None:
     monkeypatch.setattr(inquiry, "_SLOWEST_S", 0.01)
     monkeypatch.setattr(inquiry, "_RARER", 0.5)
-    tries: list[int] = []
+    now_s, tries = [0.0], list[int]()  # its own clock: a busy machine makes no answer slow
+    monkeypatch.setattr(inquiry, "time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
 
     def slow_at_first() -> float:
         tries.append(1)
-        time.sleep(0.05 if 1 < len(tries) <= 1 + slow_ones else 0.0)
+        now_s[0] += 0.05 if 1 < len(tries) <= 1 + slow_ones else 0.0
         return float(len(tries))
 
     asking = Inquiry(slow_at_first, said.append).start()

@@ -136,14 +136,14 @@ def test_many_threads_record_a_batch_once(folder):
     ready, news = threading.Barrier(8), []
 
     def record():
-        ready.wait(timeout=5)
+        ready.wait(timeout=120)
         news.append(ledger.batch(batch(0), latency_s=None))
 
     threads = [threading.Thread(target=record) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=5)
+        thread.join(timeout=120)
     assert sorted(news) == [False] * 7 + [True]
     assert len(list(ledger.records("batch"))) == 1
 
@@ -252,7 +252,7 @@ def test_it_can_be_read_while_it_is_written(folder):
     reader.start()
     for number in range(count):
         ledger.batch(batch(number), latency_s=None)
-    reader.join(timeout=10)
+    reader.join(timeout=120)
     assert not strange
     assert reads[-1] == count
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +48,13 @@ def on_file(folder, **changes):
     folder.replace("owner.json", json.dumps(document).encode())
 
 
+def while_watched(monkeypatch, action):
+    """Something happens between the first two looks of whoever watches, who then need not wait."""
+    actions = iter([action])
+    watch = SimpleNamespace(monotonic=time.monotonic, time=time.time, sleep=lambda _: next(actions, int)())
+    monkeypatch.setattr("jettison.runtime.owner.time", watch)
+
+
 def dead_process():
     child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     return int(child.stdout)
@@ -67,7 +75,7 @@ def test_a_run_that_let_go_and_takes_it_again_gives_signs_of_life_again(folder, 
     owner = claim()
     owner.release()
     owner.claim(refuse)
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 120.0
     while json.loads(folder.read("owner.json"))["beat"] < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert json.loads(folder.read("owner.json"))["beat"] >= 2
@@ -90,13 +98,13 @@ def test_a_run_of_this_process_that_nobody_holds_has_lost_it(folder):
 
 @pytest.mark.parametrize("differs", ["host", "boot", "pid_namespace"])
 @pytest.mark.parametrize("pid", [os.getpid(), None], ids=["our number", "a number that nobody has"])
-def test_a_process_number_of_another_place_says_nothing(folder, differs, pid):
+def test_a_process_number_of_another_place_says_nothing(folder, monkeypatch, differs, pid):
     """Two containers with one host name: the number of a process in one of them is nobody's, or another's, in the other."""
     there = place() | {differs: "another", "pid": pid or dead_process()}
     on_file(folder, **there)
-    threading.Timer(1.5 * BEAT_S, lambda: on_file(folder, **there, beat=4)).start()
+    while_watched(monkeypatch, lambda: on_file(folder, **there, beat=4))
     with pytest.raises(CheckpointInUse):
-        Owner(folder, beat_s=BEAT_S).refuse_second()
+        Owner(folder, beat_s=3600.0).refuse_second()
 
 
 @pytest.mark.parametrize("differs", [{"boot": None, "pid_namespace": None}, {"pid_namespace": "of a container before"}])
@@ -120,18 +128,18 @@ def test_a_run_elsewhere_that_gives_no_sign_of_life_has_lost_it(folder, claim):
     assert json.loads(folder.read("owner.json"))["run"] == owner._run
 
 
-def test_a_run_elsewhere_that_gives_signs_of_life_keeps_it(folder):
+def test_a_run_elsewhere_that_gives_signs_of_life_keeps_it(folder, monkeypatch):
     on_file(folder)
-    threading.Timer(1.5 * BEAT_S, lambda: on_file(folder, beat=4)).start()
+    while_watched(monkeypatch, lambda: on_file(folder, beat=4))
     with pytest.raises(CheckpointInUse, match="process 7 on 'elsewhere'"):
-        Owner(folder, beat_s=BEAT_S).refuse_second()
+        Owner(folder, beat_s=3600.0).refuse_second()
     assert json.loads(folder.read("owner.json"))["run"] == "other"
 
 
-def test_a_run_that_ends_while_it_is_watched_lets_go(folder, claim):
+def test_a_run_that_ends_while_it_is_watched_lets_go(folder, monkeypatch):
     on_file(folder)
-    threading.Timer(1.5 * BEAT_S, lambda: folder.delete("owner.json")).start()
-    claim()
+    while_watched(monkeypatch, lambda: folder.delete("owner.json"))
+    Owner(folder, beat_s=3600.0).refuse_second()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run": 3}', b"[" * 100_000])
@@ -144,7 +152,7 @@ def test_a_run_that_was_taken_over_is_told_and_does_not_write_again(folder, clai
     lost = []
     claim(lost.append)
     on_file(folder)
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 120.0
     while not lost and time.monotonic() < deadline:
         time.sleep(0.01)
     assert lost == ["process 7 on 'elsewhere' has taken over the checkpoint"]
@@ -152,12 +160,15 @@ def test_a_run_that_was_taken_over_is_told_and_does_not_write_again(folder, clai
     assert json.loads(folder.read("owner.json"))["run"] == "other"
 
 
-def test_of_two_that_come_at_once_one_gets_it(folder):
+def test_of_two_that_come_at_once_one_gets_it(folder, monkeypatch):
+    """Both find nobody, and both have written before either looks again."""
     owners, held = [Owner(folder, beat_s=BEAT_S) for _ in range(2)], []
-    start = threading.Barrier(2)
+    both, look = threading.Barrier(2, timeout=120), Owner.refuse_second
+    settling = SimpleNamespace(monotonic=time.monotonic, time=time.time, sleep=lambda _: both.wait())
+    monkeypatch.setattr("jettison.runtime.owner.time", settling)
+    monkeypatch.setattr(Owner, "refuse_second", lambda owner: (look(owner), both.wait()))
 
     def take(owner):
-        start.wait()
         try:
             owner.claim(lambda reason: None)
         except CheckpointInUse:

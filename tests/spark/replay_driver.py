@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from driver_session import run, session
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import jettison as jt
 from jettison.lab.bench.scripted import keep, scripted, stream
@@ -19,8 +20,8 @@ from jettison.lab.bench.scripted import keep, scripted, stream
 _BATCH = 1
 
 
-def main(folder: Path, share: str, *, finish: bool) -> None:
-    spark = session("local[2]", folder, {})
+def start(spark: SparkSession, folder: Path, share: str, *, finish: bool) -> tuple[jt.Shedder, StreamingQuery]:
+    """The query, which goes on where an earlier run ended."""
     policy = scripted(jt.UniformDrop, lambda batch: keep(float(share), late=float(share) / 2))
     shedder = jt.Shedder(latency="1 minute", checkpoint=folder / "checkpoint", policy=policy)
 
@@ -35,7 +36,13 @@ def main(folder: Path, share: str, *, finish: bool) -> None:
             time.sleep(600.0)
 
     rows = shedder.guard(stream(spark, folder / "in"), row_id="id", arrival="arrived", protect="vip")
-    run(spark, shedder.start(rows.writeStream.foreachBatch(sink)), shedder, finish=finish)
+    return shedder, shedder.start(rows.writeStream.foreachBatch(sink))
+
+
+def main(folder: Path, share: str, *, finish: bool) -> None:
+    spark = session("local[2]", folder, {})
+    shedder, query = start(spark, folder, share, finish=finish)
+    run(spark, query, shedder, finish=finish)
 
 
 if __name__ == "__main__":

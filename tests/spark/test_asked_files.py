@@ -27,7 +27,7 @@ def land(folder: Path, rows: range) -> None:
 
 
 def until(holds: Callable[[], object], what: str) -> None:
-    end_s = time.monotonic() + 60.0
+    end_s = time.monotonic() + 120.0
     while not holds():
         assert time.monotonic() < end_s, what
         time.sleep(0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -45,23 +44,27 @@ def test_a_fixed_plan_keeps_its_share(
 def test_time_in_sinks_is_taken_with_sinks_one_after_another_and_side_by_side(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running, seen, lock = [0], set[int](), threading.Lock()
+    running, seen, lock, all_there = [0], set[int](), threading.Lock(), threading.Event()
 
     def discard(output: int) -> sharing.Sink:
         def write(rows: object, batch_id: int) -> None:
             with lock:
                 running[0] += 1
                 seen.add(running[0])
-            time.sleep(0.05)
+                if running[0] == 4:
+                    all_there.set()
+            all_there.wait(patience_s[0])
             with lock:
                 running[0] -= 1
 
         return write
 
+    patience_s = [0.05]  # where sinks follow each other, nobody comes
     monkeypatch.setattr(sharing, "_discard", discard)
     monkeypatch.setattr(sharing, "_OUTPUTS", 6)  # more than run at once; each takes a second to plan
     land_all(tmp_path / "in", 200, rows_per_file=100)
     assert sharing._time_in_sinks(spark, tmp_path, 1) > 0.0
     assert seen == {1}
+    patience_s[0] = 120.0
     assert sharing._time_in_sinks(spark, tmp_path, 4) > 0.0
     assert max(seen) == 4

@@ -15,6 +15,7 @@ import pytest
 CLIENT = Path(__file__).with_name("connect_client.py")
 
 
+@pytest.mark.long
 def test_a_guarded_query_runs_over_connect_and_counts_by_observe(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
     (tmp_path / "in").mkdir()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from told_stream import SCHEMA, Told
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 EXACT = "exact"
+Terse = partial(Told, empty_batches=False)
 
 
 def watermarked(rows: DataFrame) -> DataFrame:
@@ -63,7 +65,7 @@ def test_a_session_begins_earlier_if_its_first_rows_are_dropped(spark: SparkSess
     def sessions(rows: DataFrame) -> DataFrame:
         return counts(watermarked(rows).withColumn("window", F.session_window("at", "10 minutes")))
 
-    with Told(spark, tmp_path, sessions) as run:
+    with Terse(spark, tmp_path, sessions) as run:
         run.batch(("a", "10:00:00"))
         run.batch(("x", "10:04:50"), keep=False)
         run.batch(("y", "10:05:00"))
@@ -80,7 +82,7 @@ def test_a_session_whose_rows_say_how_long_they_reach_is_in_doubt_for_good(spark
         gap = F.when(F.col("key") == "x", "20 minutes").otherwise("10 seconds")
         return counts(watermarked(rows).withColumn("window", F.session_window("at", gap)))
 
-    with Told(spark, tmp_path, sessions) as run:
+    with Terse(spark, tmp_path, sessions) as run:
         run.batch(("a", "10:00:00"))
         run.batch(("x", "10:04:50"), keep=False)
         run.batch(("y", "10:05:00"))
@@ -97,7 +99,7 @@ def test_of_two_watermarks_neither_tells_how_far_dropped_rows_reach(spark: Spark
         fast = fast.withColumn("at", F.col("at") + F.expr("interval 2 hours"))
         return counts(windowed(watermarked(slow).union(watermarked(fast))))
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         run.batch(("slow", "10:00:00"), ("x", "10:00:00"))
         run.batch(("slow", "10:01:00"), ("x", "10:06:10"), keep=False)
         run.batch(("slow", "10:02:00"))
@@ -116,7 +118,7 @@ def test_a_stream_without_the_watermark_beside_one_that_has_it(spark: SparkSessi
         fast = rows.where("key != 'slow'").withColumn("at", F.col("at") + F.expr("interval 2 hours"))
         return counts(windowed(watermarked(slow.withColumn("jt_weight", F.lit(1.0))).union(fast)))
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         run.batch(("slow", "10:00:00"), ("x", "10:00:00"))
         run.batch(("slow", "10:01:00"), ("x", "10:06:10"), keep=False)
         run.batch(("slow", "10:02:00"))
@@ -134,7 +136,7 @@ def test_windows_over_another_column_than_the_watermarks(spark: SparkSession, tm
         late = windowed(watermarked(rows), "other").groupBy("window", "key", F.window("at", "1 minute").alias("due"))
         return late.agg(jt.count(window="window").alias("n"))
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         run.batch(("a", "10:00:00"))
         run.batch(("x", "10:04:50"), keep=False, other="20:00:10")
         run.batch(("y", "10:05:00"))
@@ -150,7 +152,7 @@ def test_windows_of_windows_begin_later_than_their_rows(spark: SparkSession, tmp
         outer = inner.groupBy(F.window(F.window_time("hour"), "10 minutes").alias("window"), "key")
         return outer.agg(jt.sum("rows", window="window").alias("n"))
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         whole_again(run)
         run.batch(("end", "14:00:00"))
         # From 10:10:00 to 11:10:00, but filed under the ten minutes in which it ends.
@@ -162,7 +164,7 @@ def test_a_window_that_is_carried_through_two_aggregates_is_judged(spark: SparkS
         by_row = windowed(watermarked(rows)).groupBy("window", "key", "id").agg(F.max("jt_weight").alias("jt_weight"))
         return counts(by_row)
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         whole_again(run)
         answers = run.answers()
     assert answers["x", "10:04:00"] == (1, "unconfirmed")
@@ -178,7 +180,7 @@ def test_a_duplicate_of_a_dropped_row_is_taken_for_the_first(spark: SparkSession
         distinct = distinct.dropDuplicatesWithinWatermark(["key"]) if within else distinct.dropDuplicates(["key"])
         return counts(windowed(distinct, length="1 second"))
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         run.batch(("a", "10:00:00"))
         run.batch(("x", "10:04:50"), keep=False)
         run.batch(("y", "10:04:45"))
@@ -195,7 +197,7 @@ def test_stored_rows_are_judged_by_the_guards_of_the_application(spark: SparkSes
         return {row["key"]: row["n"]["status"] for row in found}
 
     for folder, keep in (("whole", True), ("shed", False)):
-        with Told(spark, tmp_path / folder, lambda rows: rows) as run:
+        with Terse(spark, tmp_path / folder, lambda rows: rows) as run:
             run.batch(("a", "10:00:00"))
             run.batch(("x", "10:04:50"), keep=keep)
             run.batch(("x", "10:04:51"))
@@ -211,7 +213,7 @@ def test_where_there_was_no_guard_nobody_can_vouch(spark: SparkSession) -> None:
 
 
 def test_rows_that_were_shed_before_they_came_are_never_called_whole(spark: SparkSession, tmp_path: Path) -> None:
-    with Told(
+    with Terse(
         spark,
         tmp_path,
         lambda rows: counts(windowed(watermarked(rows))),
@@ -223,10 +225,10 @@ def test_rows_that_were_shed_before_they_came_are_never_called_whole(spark: Spar
 
 
 def test_a_query_is_not_in_doubt_because_of_what_another_one_dropped(spark: SparkSession, tmp_path: Path) -> None:
-    with Told(spark, tmp_path / "shed", lambda rows: rows) as other:
+    with Terse(spark, tmp_path / "shed", lambda rows: rows) as other:
         other.batch(("a", "10:00:00"))
         other.batch(("x", "10:04:50"), keep=False)
-        with Told(spark, tmp_path / "whole", lambda rows: counts(windowed(watermarked(rows)))) as run:
+        with Terse(spark, tmp_path / "whole", lambda rows: counts(windowed(watermarked(rows)))) as run:
             run.batch(("a", "10:00:00"))
             run.batch(("b", "11:00:00"))
             run.batch(("end", "12:00:00"))
@@ -239,7 +241,7 @@ def test_answers_over_the_guards_of_two_shedders_are_judged_by_both(spark: Spark
     def query(rows: DataFrame) -> DataFrame:
         return counts(windowed(watermarked(other.guard(rows, row_id="id", name="theirs"))))
 
-    with Told(spark, tmp_path, query) as run, other:
+    with Terse(spark, tmp_path, query) as run, other:
         whole_again(run)
         assert run.answers()["x", "10:20:00"] == (1, "unconfirmed")
 
@@ -253,12 +255,12 @@ def test_a_restart_may_have_other_windows(spark: SparkSession, tmp_path: Path) -
     def second(rows: DataFrame) -> DataFrame:
         return counts(windowed(rows.withWatermark("other", "1 hour"), "other"))
 
-    with Told(spark, tmp_path, first) as run:
+    with Terse(spark, tmp_path, first) as run:
         run.batch(("a", "10:00:00"), other="19:00:00")
         run.batch(("x", "10:04:50"), keep=False, other="20:00:10")
         run.batch(("y", "10:05:00"), other="19:50:00")
         run.batch(("y", "10:06:00"), other="19:55:00")
-    with Told(spark, tmp_path, second) as run:
+    with Terse(spark, tmp_path, second) as run:
         run.batch(("x", "10:06:00"), other="20:00:20")
         run.batch(("end", "23:00:00"), other="23:00:00")
         run.batch(("end", "23:30:00"), other="23:30:00")
@@ -274,10 +276,10 @@ def test_one_aggregate_in_two_queries_is_judged_by_both(spark: SparkSession, tmp
         return windowed(watermarked(rows)).groupBy("window", "key").agg(shared)
 
     def after_the_other(rows: DataFrame) -> DataFrame:
-        others.append(Told(spark, tmp_path / "whole", query))
+        others.append(Terse(spark, tmp_path / "whole", query))
         return query(rows)
 
-    with Told(spark, tmp_path / "shed", after_the_other) as run, others[0] as other:
+    with Terse(spark, tmp_path / "shed", after_the_other) as run, others[0] as other:
         for each in (run, other):
             each.batch(("a", "10:00:00"))
         run.batch(("x", "10:06:10"), keep=False)
@@ -296,8 +298,8 @@ def test_an_aggregate_of_a_whole_query_says_nothing_of_stored_rows(spark: SparkS
         return windowed(rows).groupBy("window", "key").agg(shared)
 
     with (
-        Told(spark, tmp_path / "whole", lambda rows: query(watermarked(rows))) as whole,
-        Told(spark, tmp_path / "shed", lambda rows: rows) as shed,
+        Terse(spark, tmp_path / "whole", lambda rows: query(watermarked(rows))) as whole,
+        Terse(spark, tmp_path / "shed", lambda rows: rows) as shed,
     ):
         whole.batch(("a", "10:00:00"))
         shed.batch(("x", "10:04:40"))
@@ -316,13 +318,13 @@ def test_a_lost_folder_beside_the_state_of_an_earlier_run(spark: SparkSession, t
     def query(rows: DataFrame) -> DataFrame:
         return counts(windowed(watermarked(rows)))
 
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         run.batch(("a", "10:00:00"))
         run.batch(("x", "10:04:50"), keep=False)
         run.batch(("x", "10:04:55"))
     shutil.rmtree(tmp_path / "checkpoint" / "jettison")
     doubts._ended.clear()
-    with Told(spark, tmp_path, query) as run:
+    with Terse(spark, tmp_path, query) as run:
         run.batch(("b", "12:00:00"))
         run.batch(("b", "12:01:00"))
         run.batch(("x", "12:10:00"))
@@ -350,7 +352,7 @@ def test_a_function_that_may_drop_rows_leaves_no_answer_beyond_doubt(
         columns = rows.select("id", "key", "at", "other", "jt_weight")
         return counts(windowed(watermarked(columns.mapInArrow(made[0], f"{SCHEMA}, jt_weight double"))))
 
-    with Told(spark, tmp_path, query, prepare=prepare) as run:
+    with Terse(spark, tmp_path, query, prepare=prepare) as run:
         run.batch(*[("x", "10:00:00")] * 500)
         run.batch(("end", "12:00:00"))
         value, status = run.answers()["x", "10:00:00"]
@@ -367,7 +369,7 @@ def statuses(spark: SparkSession) -> set[str]:
 def test_a_shedder_that_was_never_started_is_forgotten_when_it_is_closed(
     spark: SparkSession, source, tmp_path: Path
 ) -> None:
-    with Told(spark, tmp_path / "shed", lambda rows: rows) as run:
+    with Terse(spark, tmp_path / "shed", lambda rows: rows) as run:
         run.batch(("a", "10:00:00"))
         run.batch(("x", "10:04:50"), keep=False)
     doubts._ended.clear()  # as in another application

@@ -19,7 +19,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
         yield made
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
 def test_what_is_promised_holds(seed: int, tmp_path, started: Drivers) -> None:
     verdict = judge(run(scenario(seed, with_kafka=False), tmp_path, started, None))
     assert verdict.holds, verdict.broken

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 import jettison as jt
@@ -18,6 +19,7 @@ from jettison.costs.cost_hashing import SharedHashes
 FILES, ROWS_PER_FILE = 60, 40
 
 
+@pytest.mark.long
 def test_kill_while_two_workers_learn_loses_neither_costs_nor_rows(spark: SparkSession, tmp_path: Path) -> None:
     # A function of a function travels to the workers as it is; they could not import this module.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -97,6 +97,7 @@ def test_orders_stand_after_a_restart_until_they_are_cleared(
         assert second.batch(numbered(20, 30)) == []
 
 
+@pytest.mark.long
 def test_a_batch_repeated_after_kill_9_keeps_its_rows_although_an_order_came_in_between(tmp_path: Path) -> None:
     land(tmp_path / "in", range(3), groups=500)
     first, again = tmp_path / "attempt-0.3.json", tmp_path / "attempt-0.9.json"

@@ -166,6 +166,7 @@ def test_whatever_ends_a_run_the_next_one_completes_it(
     assert settled(spark, shed) == {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["looking", "settling"])
 def test_a_run_that_is_killed_is_completed_by_the_next_one(
     spark: SparkSession, shed: Path, stream: Path, tmp_path: Path, moment: str
@@ -257,8 +258,8 @@ def test_a_query_whose_windows_cannot_be_settled_one_by_one_is_refused(
         reconcile(spark, shed, query, shed.parent / "settled", sources=source)
 
 
-# What is settled does not depend on the policy but for where it drops: these run with the live tests, for their time.
-_SLOW = {"ConceptDrop", "Sifter", "NetworkDrop"}
+# What is settled does not depend on the policy but for where it drops.
+_QUICK = {"JoinDrop"}  # which has two sources; the tests above drop at random
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ PASTS = st.builds(
 
 
 @pytest.mark.parametrize(
-    "policy", [pytest.param(each, marks=pytest.mark.live if each in _SLOW else ()) for each in START]
+    "policy", [pytest.param(each, marks=[pytest.mark.long] * (each not in _QUICK)) for each in START]
 )
 @settings(
     max_examples=2,

@@ -39,6 +39,7 @@ def row(file: int, i: int) -> dict[str, object]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 def test_kill_in_mid_burst_loses_and_doubles_nothing(tmp_path: Path, master: str) -> None:
     land_burst(tmp_path / "in")

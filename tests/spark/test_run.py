@@ -29,7 +29,9 @@ def shedder_on(checkpoint: Path, **settings: Any) -> jt.Shedder:
     return jt.Shedder(**({"latency": "1 minute", "checkpoint": checkpoint} | settings))
 
 
-@pytest.mark.parametrize("way", ["waits", "stops", "any", "leaves"])
+@pytest.mark.parametrize(
+    "way", ["waits", *(pytest.param(each, marks=pytest.mark.long) for each in ("stops", "any", "leaves"))]
+)
 def test_a_finite_run_has_all_its_batches_and_its_end_on_record(tmp_path: Path, way: str) -> None:
     (tmp_path / "in").mkdir()
     for file in range(4):
@@ -151,7 +153,7 @@ def test_a_run_whose_checkpoint_was_taken_over_writes_nothing_more(source, numbe
     query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.format("noop"))
     home = Folder(tmp_path / "c") / "jettison"
     home.replace("owner.json", b'{"run": "theirs", "host": "elsewhere", "pid": 7}')
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not list(shedder.ledger.records("stop")) and time.monotonic() < deadline:
         time.sleep(0.05)
     (stop,) = shedder.ledger.records("stop")
@@ -161,6 +163,7 @@ def test_a_run_whose_checkpoint_was_taken_over_writes_nothing_more(source, numbe
     assert json.loads(home.read("owner.json") or b"{}")["run"] == "theirs"
 
 
+@pytest.mark.long
 def test_restarts_leave_no_thread_behind(tmp_path: Path) -> None:
     """In a process of its own: a start calls the listeners of all other queries, on a thread that Python keeps."""
     (tmp_path / "in").mkdir()
@@ -183,7 +186,7 @@ def test_a_guarded_query_that_its_shedder_did_not_start_is_told_of_once(
         query.processAllAvailable()
         source.land(numbered(10, 20))
         query.processAllAvailable()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while not caplog.records and time.monotonic() < deadline:
             time.sleep(0.05)
         query.stop()
@@ -243,7 +246,7 @@ def test_a_second_query_over_guarded_rows_leaves_no_answer_certain(
         query.processAllAvailable()
         source.land(numbered(10, 20))
         query.processAllAvailable()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not shedder.status().faults and time.monotonic() < deadline:
             time.sleep(0.05)
         query.stop()

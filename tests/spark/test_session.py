@@ -23,6 +23,7 @@ with local_session("listening") as spark:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the system does not show its sockets in /proc")
 def test_the_web_interface_listens_on_this_machine_alone(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"}

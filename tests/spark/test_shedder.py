@@ -34,7 +34,7 @@ def start(shedder: jt.Shedder, rows: DataFrame, out: Path, *, id: str = "id", **
     return shedder.start(kept.writeStream.format("parquet").option("path", str(out)).outputMode("append"))
 
 
-def settled(condition: Callable[[], bool], *, within_s: float = 30.0) -> bool:
+def settled(condition: Callable[[], bool], *, within_s: float = 120.0) -> bool:
     """Whether `condition` comes true: the books are kept on a thread of their own."""
     deadline = time.monotonic() + within_s
     while not condition():

@@ -17,6 +17,7 @@ _PATIENCE_S = 300.0
 _TRUTH = 200_000
 
 
+@pytest.mark.long
 def test_the_tutorial_sheds_and_its_bounds_are_honest(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     make, guard, status, answers, stop = blocks("docs/tutorial.md")
     names: dict[str, Any] = {}
@@ -33,7 +34,7 @@ def test_the_tutorial_sheds_and_its_bounds_are_honest(spark: SparkSession, capsy
         while not bounded():
             assert query.isActive
             assert time.monotonic() < deadline_s
-            time.sleep(1.0)
+            time.sleep(0.2)
 
     exec(make, names)
     wait = "query.awaitTermination(90)"  # however fast the machine, the test waits for what the page shows

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import jettison as jt
 from committed import committed_rows
 from driver_process import kill_when, start_driver
@@ -12,6 +14,7 @@ from window_streams import START, dropped_windows, land_seconds
 FILES, SECONDS_PER_FILE, ROWS_PER_SECOND = 14, 10, 20
 
 
+@pytest.mark.long
 def test_kill_while_windows_are_dropped_changes_no_decision_and_no_answer(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for file in range(FILES):

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +27,7 @@ from jettison.lab.bench.fault_judge import (
     Verdict,
     judge,
 )
-from jettison.lab.bench.fault_run import ENDED, HUNG, Evidence
+from jettison.lab.bench.fault_run import DIED, ENDED, HUNG, Driver, Evidence
 from jettison.lab.bench.fault_scenario import (
     CLOCK,
     FAULTS,
@@ -288,3 +289,20 @@ def test_a_clock_set_back_leaves_a_plan_that_can_be_read(tmp_path: Path) -> None
     assert ahead_us in (5_000_000, 600_000_000)
     assert [entry.plan.version for entry in found.entries] == [1, 2]
     assert int(path.read_bytes()[plan_file.VALID_UNTIL_US]) == 10**15 + ahead_us
+
+
+def test_a_driver_that_is_killed_leaves_no_pipe_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\necho \'{"outcome": "ready"}\'\nexec sleep 600\n')
+    program.chmod(0o700)
+    monkeypatch.setattr("jettison.lab.bench.fault_run.sys", SimpleNamespace(executable=str(program)))
+    driver = Driver(tmp_path / "driver", "")
+    assert list(driver.told()) == [{"outcome": "ready"}]
+    driver.kill()
+    assert list(driver.told()) == [{"outcome": DIED}]
+    process = driver._process
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdin.closed
+    assert process.stdout.closed
+    driver.kill()

@@ -35,9 +35,9 @@ def alive(pid: int) -> bool:
     return state.stdout.strip()[:1] not in ("", "Z")
 
 
-def eventually_gone(pid: int, within_s: float = 5.0) -> bool:
-    deadline = time.time() + within_s
-    while alive(pid) and time.time() < deadline:
+def eventually_gone(pid: int, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not alive(pid)
 
@@ -58,20 +58,20 @@ def test_the_schedule_is_kept_though_nobody_reads(tmp_path: Path, read_landed: C
 
 
 def test_a_late_feed_catches_up_and_rows_keep_their_arrival(tmp_path: Path, read_landed: Callable) -> None:
-    with RideFeed(tmp_path, [Phase(2.0, 10_000)]) as feed:
+    with RideFeed(tmp_path, [Phase(3.0, 10_000)]) as feed:
         os.kill(child(feed), signal.SIGSTOP)
         time.sleep(1.0)
         os.kill(child(feed), signal.SIGCONT)
         report = feed.wait()
     landed = read_landed(tmp_path)
     assert report.worst_late_s > 0.7
-    assert landed.table.num_rows == 20_000
-    assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.landing.arrival_of(range(20_000))]
+    assert landed.table.num_rows == 30_000
+    assert landed.arrivals_us == [round(at_s * 1e6) for at_s in feed.landing.arrival_of(range(30_000))]
     # A stretched schedule would be a second late with each of the last files, a busy machine with some of them.
     late_s = [
         landed_s(path) - feed.started_s - feed.schedule.due_us(int(path.stem[-6:])) / 1e6 for path in landed.files
     ]
-    assert min(late_s[-5:]) < 0.6
+    assert min(late_s[-15:]) < 0.6 * report.worst_late_s
 
 
 def test_no_partial_file_is_ever_visible(tmp_path: Path) -> None:
@@ -116,12 +116,13 @@ ORPHAN = """
 import os, signal, sys, time
 from jettison.lab.demo.feed import Phase, RideFeed
 feed = RideFeed(sys.argv[1], [Phase(60, 1000)]).start()
-if sys.argv[2] == "forked" and os.fork() == 0:
+worker = os.fork() if sys.argv[2] == "forked" else -1
+if worker == 0:
     os.close(1)
     os.close(2)
-    time.sleep(12)  # holds the feed's input open, as a forked worker would
+    time.sleep(120)  # holds the feed's input open, as a forked worker would
     os._exit(0)
-print(feed._process.pid, flush=True)
+print(feed._process.pid, worker, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -131,9 +132,12 @@ def test_the_feed_ends_with_its_parent(tmp_path: Path, kind: str) -> None:
     program = [sys.executable, "-c", ORPHAN, str(tmp_path), kind]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        feed = int(parent.stdout.readline())  # the output itself stays open as long as the forked worker lives
+        feed, worker = map(int, parent.stdout.readline().split())
         assert parent.wait() == -signal.SIGKILL
-        assert eventually_gone(feed, within_s=8.0)
+        gone = eventually_gone(feed, within_s=100.0)
+    if worker > 0:
+        os.kill(worker, signal.SIGKILL)
+    assert gone
 
 
 def test_what_went_wrong_in_the_process_is_an_error_here(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_plan_that_drops_is_not_renewed_once_nothing_is_heard_of_the_query(fly
     shed(pilot, 0.25)
     publisher.wait_for(len(publisher.plans) + 1)  # renewed while reports come
     monkeypatch.setattr("jettison.runtime.patience.monotonic", lambda: time.monotonic() + 3600.0)
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 120.0
     while not pilot.faults["silence"] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert pilot.faults["silence"] == 1

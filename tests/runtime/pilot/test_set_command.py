@@ -21,7 +21,7 @@ from pilot_parts import SETTINGS, FakePublisher, counted, records
 
 
 def until(holds):
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline_s
         time.sleep(0.02)

@@ -76,13 +76,15 @@ class Driver:
                 start_new_session=True,
             )
         self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.endswith(b"\n"):  # else it was killed in the middle of it
-                self._lines.put(json.loads(line))
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.endswith(b"\n"):  # else it was killed in the middle of it
+                    self._lines.put(json.loads(line))
         self._process.wait()
         self._lines.put({"outcome": DIED})
 
@@ -108,6 +110,10 @@ class Driver:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._reader.join()
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # what it was told last, it may never have read
+            self._process.stdin.close()
 
     def new_words(self) -> str:
         """What it wrote as errors since this was asked last."""

@@ -13,7 +13,7 @@ from jettison.lab.reproduce.window.streams import side_by_side
 
 
 def test_queries_side_by_side_run_at_the_same_time_in_folders_of_their_own(tmp_path: Path) -> None:
-    all_running = threading.Barrier(3, timeout=20)  # broken, and so an error, where one waits for another to end
+    all_running = threading.Barrier(3, timeout=120)  # broken, and so an error, where one waits for another to end
     folders: set[Path] = set()
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
