@@ -13,7 +13,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test coverage test-live test-kafka test-cluster test-store test-versions demo-kafka check bench docs lock clean python java
+.PHONY: setup demo test coverage test-live test-kafka test-cluster test-store test-delta test-versions demo-kafka check bench docs lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -50,6 +50,10 @@ test-cluster: java $(VENV)/.dev-installed
 # On an S3 store of its own: skipped by plain `make test`, because it downloads what Spark needs for S3.
 test-store: java $(VENV)/.dev-installed
 	JETTISON_TEST_STORE=1 $(BIN)/python -m pytest tests/store $(ARGS)
+
+# Answers in a Delta table, on the newest Spark that it has a release for.
+test-delta: java $(VENV)-4.2.1/.installed
+	JETTISON_TEST_CLUSTER=1 $(VENV)-4.2.1/bin/python -m pytest tests/cluster/test_kafka_job.py -k delta $(ARGS)
 
 # On older Sparks, the tests in which a difference would show; plain `make test` runs the newest. One: SPARKS=4.0.5
 OLDER  := 4.0.5 4.1.4 4.2.1
