@@ -20,7 +20,7 @@ from jettison.lab.bench.streams import KeepShare
 from jettison.runtime.owner import Owner
 from jettison.runtime.plan_file import decode
 from jettison.runtime.schedule import Schedule
-from jettison.spark.channel import Channel
+from jettison.spark.channel import PLAN_FILE, SECOND_FILE, Channel
 
 if os.environ.get("JETTISON_TEST_STORE") != "1":
     pytest.skip("on an S3 store: run `make test-store`", allow_module_level=True)
@@ -50,30 +50,34 @@ def test_what_is_replaced_listed_appended_and_removed_is_as_on_a_disk(checkpoint
     assert folder.names() == []
 
 
-def test_a_batch_finds_a_whole_plan_however_often_it_is_replaced(spark: SparkSession, checkpoint: str) -> None:
-    channel = Channel(home(checkpoint), lease_s=1000.0)
+def test_a_batch_finds_a_whole_plan_while_one_is_replaced(spark: SparkSession, checkpoint: str) -> None:
+    folder = home(checkpoint)
+    channel = Channel(folder, lease_s=1000.0)
     channel.prepare()
     channel.read_cost_s(spark)
-    plans = channel._newest_text(spark)
-    version, done = 0, threading.Event()
+    for version in (1, 2, 3):
+        channel.publish(Schedule.of(DropPlan(version)))
+    on_file = {name: decode(folder.read(name) or b"").newest.version for name in (PLAN_FILE, SECOND_FILE)}
+    assert on_file == {PLAN_FILE: 3, SECOND_FILE: 2}, "in turn"
+    alone, both = channel._text(spark).where(F.input_file_name().endswith("/plan")), channel._newest_text(spark)
+    content, done = folder.read(PLAN_FILE) or b"", threading.Event()
 
     def replace() -> None:
-        nonlocal version
-        while not done.wait(0.25):  # as often as a plan is made
-            version += 1
-            channel.publish(Schedule.of(DropPlan(version)))
+        while not done.is_set():
+            folder.replace(PLAN_FILE, content)
 
     replacing = threading.Thread(target=replace)
     replacing.start()
     try:
+        assert not all(alone.collect() for _ in range(READS)), "without the other file a batch would be without a plan"
         for _ in range(READS):
-            before = version
-            (row,) = plans.collect()
-            assert before - 1 <= decode(row.value.encode()).newest.version <= version + 1
+            (row,) = both.collect()
+            assert decode(row.value.encode()).newest.version in (2, 3)
     finally:
         done.set()
         replacing.join()
-    assert version > 2
+    (row,) = both.collect()
+    assert decode(row.value.encode()).newest.version == 3
 
 
 def land(folder: Path, number: int) -> None:
