@@ -9,7 +9,7 @@ import pytest
 
 from jettison.errors import Unsupported
 from jettison.lab.bench import maven_jars
-from jettison.lab.bench.maven_jars import BROKER, CONNECTOR, S3A, Bundle, jars
+from jettison.lab.bench.maven_jars import BROKER, CONNECTOR, DELTA, S3A, Bundle, jars
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_without_maven_one_sentence_says_so(cached: Path, monkeypatch: pytest.Mo
         jars(Bundle("small", ()))
 
 
-@pytest.mark.parametrize("bundle", [BROKER, CONNECTOR, S3A])
+@pytest.mark.parametrize("bundle", [BROKER, CONNECTOR, S3A, DELTA])
 def test_every_artifact_that_is_asked_for_is_pinned(bundle: Bundle) -> None:
     pinned = maven_jars.pinned_jars(bundle)
     assert {"-".join(artifact.split(":")[1:]) + ".jar" for artifact in bundle.artifacts} <= set(pinned)

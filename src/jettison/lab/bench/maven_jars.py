@@ -1,4 +1,4 @@
-"""Kafka's broker, and what Spark needs for Kafka and S3: fetched once by Maven, checked against checksums kept here."""
+"""Kafka's broker, and what Spark needs for Kafka, S3 and Delta: fetched once by Maven, checked against kept checksums."""
 
 from __future__ import annotations
 
@@ -59,6 +59,10 @@ S3A = Bundle(
         "org.slf4j:*",
     ),
 )
+
+_DELTA = ("delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "delta-kernel-defaults")
+# For Spark 4.2: there is none for 4.3 yet.
+DELTA = Bundle("delta", tuple(f"io.delta:{name}:4.4.0" for name in _DELTA), without=("*:*",))
 
 
 def jars(bundle: Bundle) -> list[Path]:
