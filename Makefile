@@ -13,7 +13,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo test coverage test-long test-live test-kafka test-cluster test-versions check bench docs lock clean python java
+.PHONY: setup demo demo-kafka test coverage test-long test-live test-kafka test-cluster test-store test-delta test-versions check bench docs lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -21,6 +21,10 @@ setup: $(VENV)/.dev-installed
 
 demo: java $(VENV)/.installed
 	$(BIN)/jettison demo $(ARGS)
+
+# The same on a real broker, from Maven's jars.
+demo-kafka: java $(VENV)/.installed
+	$(BIN)/jettison demo --kafka $(ARGS)
 
 # Files in the order of tests/conftest.py: by the number of their tests, the long ones on Spark would come last, and one process wait for the other.
 PYTEST = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -47,6 +51,14 @@ test-kafka: java $(VENV)/.dev-installed
 # On a master and workers of their own: skipped by plain `make test`, because it takes six JVMs and two minutes.
 test-cluster: java $(VENV)/.dev-installed
 	JETTISON_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
+
+# On an S3 store of its own: skipped by plain `make test`, because it downloads what Spark needs for S3.
+test-store: java $(VENV)/.dev-installed
+	JETTISON_TEST_STORE=1 $(BIN)/python -m pytest tests/store $(ARGS)
+
+# Answers in a Delta table, on the newest Spark that it has a release for.
+test-delta: java $(VENV)-4.2.1/.installed
+	JETTISON_TEST_CLUSTER=1 $(VENV)-4.2.1/bin/python -m pytest tests/cluster/test_kafka_job.py -k delta $(ARGS)
 
 # On older Sparks, the tests in which a difference would show; plain `make test` runs the newest. One: SPARKS=4.0.5
 OLDER  := 4.0.5 4.1.4 4.2.1

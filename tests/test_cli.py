@@ -222,6 +222,7 @@ def test_the_demo_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_pa
         "json_path": tmp_path / "a.json",
         "picture_path": tmp_path / "a.png",
         "cold": False,
+        "kafka": False,
     }
     assert CliRunner().invoke(cli.app, ["demo", "--cold"]).exit_code == 0
     assert told["cold"]
@@ -234,12 +235,12 @@ def test_a_cold_demo_leaves_the_picture_of_the_warm_one_alone(monkeypatch: pytes
     pictures: list[Path] = []
     monkeypatch.setattr(java, "require_java", lambda: None)
     monkeypatch.setattr(command, "run_demo", lambda console, **how: pictures.append(how["picture_path"]))
-    for arguments in (["demo"], ["demo", "--cold"]):
+    for arguments in (["demo"], ["demo", "--cold"], ["demo", "--kafka"]):
         assert CliRunner().invoke(cli.app, arguments).exit_code == 0
-    assert pictures == [Path("jettison-demo.png"), Path("jettison-demo-cold.png")]
+    assert pictures == [Path(f"jettison-demo{kind}.png") for kind in ("", "-cold", "-kafka")]
     said = " ".join(CliRunner().invoke(cli.app, ["demo", "--help"], env={"COLUMNS": "200"}).output.split())
     assert "about 4 minutes" in said
-    assert "if not given, jettison-demo.png or jettison-demo-cold.png" in said
+    assert "if not given, jettison-demo[-kafka][-cold].png" in said
 
 
 def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 _PHASES = "12,42,12"
-_WARM, _COLD = "jettison-demo.png", "jettison-demo-cold.png"
+_PICTURE = "jettison-demo"
 
 
 class _HelpWithTable(TyperCommand):
@@ -55,7 +55,9 @@ def demo(
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file.")] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(help=f"Write the plot to this file (.png, .svg or .pdf); if not given, {_WARM} or {_COLD}."),
+        typer.Option(
+            help=f"Write the plot to this file (.png, .svg or .pdf); if not given, {_PICTURE}[-kafka][-cold].png."
+        ),
     ] = None,
     latency: Annotated[
         str, typer.Option(metavar="DURATION", help="Latency bound: seconds, or with a unit as in '10 seconds'.")
@@ -64,9 +66,12 @@ def demo(
     cold: Annotated[
         bool, typer.Option("--cold", help="Run in fresh processes and report their first minute; about 5 minutes.")
     ] = False,
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="Let the rides arrive at a Kafka broker, whose jars Maven fetches once.")
+    ] = False,
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report: about 4 minutes."""
-    picture = picture or Path(_COLD if cold else _WARM)
+    picture = picture or Path(f"{_PICTURE}{'-kafka' * kafka}{'-cold' * cold}.png")
     bound_s, lengths = option_values.seconds("--latency", latency), option_values.three_lengths(seconds)
     option_values.require_writable("--json", json)
     option_values.require_picture(picture, (".png", ".pdf", ".svg"))
@@ -74,7 +79,7 @@ def demo(
     java.require_java()
     from jettison.lab.demo.command import run_demo
 
-    run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold)
+    run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold, kafka=kafka)
 
 
 @app.command(cls=_HelpWithTable)

@@ -41,7 +41,7 @@ class ObjectStore(fs.FileSystemHandler):
         return path
 
     def create_dir(self, path, recursive):
-        pass
+        raise AssertionError("an object store has no folders: a request for each would be wasted")
 
     def open_append_stream(self, path, metadata):
         raise NotImplementedError("objects cannot be appended to")
@@ -190,6 +190,16 @@ def test_on_an_object_store_replace_is_one_put(object_store):
     assert object_store.files == {"bucket/query/plan": b"new"}
     assert folder.read("plan") == b"new"
     assert folder.read("missing") is None
+
+
+def test_a_path_on_s3_means_what_it_says_and_small_files_are_one_put(monkeypatch):
+    for name, value in {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(name, value)
+    folder = Folder("s3a://bucket/two words/50%/?") / "jettison"
+    assert folder.uri == "s3a://bucket/two words/50%/?/jettison"
+    assert folder.located[1] == "bucket/two words/50%/?/jettison"
+    assert folder.located[0].type_name == "s3"
+    assert not folder.keeps_readers
 
 
 def test_where_nothing_can_be_appended_each_record_is_a_file_in_the_order_of_writing(object_store):

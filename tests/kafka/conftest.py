@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jettison.errors import Unsupported
 from jettison.lab.bench.kafka import broker
-from jettison.lab.bench.kafka_jars import CONNECTOR, jars
+from jettison.lab.bench.maven_jars import CONNECTOR, jars
 from jettison.spark.session import LOCAL
 
 

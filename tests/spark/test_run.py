@@ -17,7 +17,7 @@ import jettison as jt
 from driver_process import start_driver
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.storage import Folder
-from jettison.errors import CheckpointInUse
+from jettison.errors import CheckpointInUse, Unsupported
 from jettison.lab.bench.streams import KeepShare
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.ledger import Totals
@@ -46,6 +46,20 @@ def test_a_finite_run_has_all_its_batches_and_its_end_on_record(tmp_path: Path, 
     assert (totals.seen, totals.estimated) == (20_000, 0)
     assert 600 < totals.kept < 1400
     assert not (tmp_path / "checkpoint" / "jettison" / "owner.json").exists()
+
+
+@pytest.mark.since(4, 1)
+def test_real_time_mode_is_refused_with_the_reason_and_the_books_are_closed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shedder = shedder_on(tmp_path / "c")
+    rows = shedder.guard(spark.readStream.format("rate").load(), row_id="value")
+    writer = rows.writeStream.format("console").outputMode("update").trigger(realTime="5 seconds")
+    with pytest.raises(Unsupported, match=r"must run in micro-batches.*REAL_TIME_MODE.*Hint: leave `realTime` out"):
+        shedder.start(writer).awaitTermination(60)
+    (stop,) = shedder.ledger.records("stop")
+    assert stop["error"]
+    assert not (tmp_path / "c" / "jettison" / "owner.json").exists()
 
 
 def test_a_query_that_fails_closes_its_books_and_can_be_started_again_at_once(source, numbered, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import re
 import time
 import uuid
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 from pyarrow import fs
 
@@ -126,6 +127,14 @@ class Folder:
         return self._root is not None and any(path.is_file() for path in (Path(self._path), *Path(self._path).parents))
 
     @property
+    def keeps_readers(self) -> bool:
+        """Whether a reader sees the old content to its end when a file is replaced under it.
+
+        On S3 Hadoop's client fails then, and on HDFS `pyarrow` deletes the old file before it renames the new one.
+        """
+        return self._root is not None
+
+    @property
     def glob_escaped(self) -> str:
         """The folder's URI as a reader of Spark's must be given it, which takes some characters for patterns."""
         return _PATTERN.sub(r"\\\g<0>", self.uri)
@@ -141,11 +150,11 @@ class Folder:
 
     def replace(self, name: str, content: bytes) -> None:
         """Write a file so that readers see the old content or the new one."""
-        self._make()
         target = f"{self._path}/{name}"
-        if self._filesystem.type_name in _OBJECT_STORES:
+        if self._is_object_store:
             self._write(target, content)  # a put is atomic there, and a rename would copy
             return
+        self._make()
         temporary = f"{self._path}/.{name}.{uuid.uuid4().hex}"
         self._write(temporary, content)
         self._filesystem.move(temporary, target)
@@ -186,8 +195,14 @@ class Folder:
         oldest_first = sorted(found, key=lambda info: (info.mtime_ns or 0, info.base_name))
         return {info.base_name: info.size or 0 for info in oldest_first}
 
+    @property
+    def _is_object_store(self) -> bool:
+        return self._filesystem.type_name in _OBJECT_STORES
+
     def _make(self) -> None:
         """Make the folder. The one named first may be somebody else's too: it is the query's checkpoint."""
+        if self._is_object_store:  # which has none: making one would be a request for each name in the path
+            return
         if self._root is None:
             self._filesystem.create_dir(self._path, recursive=True)
             return
@@ -220,9 +235,10 @@ def _owner_only(path: str, flags: int) -> int:
 
 
 def _remote(uri: str, scheme: str) -> tuple[fs.FileSystem, str]:
-    translated = _PYARROW_SCHEME.get(scheme, scheme) + uri[len(scheme) :]
+    # Spark takes what follows the scheme as it stands; pyarrow takes it for a URI.
+    translated = _PYARROW_SCHEME.get(scheme, scheme) + quote(uri[len(scheme) :], safe="/:@")
     try:
-        filesystem, path = fs.FileSystem.from_uri(translated)
+        filesystem, path = _opened(translated)
     except (ValueError, OSError, ImportError, NotImplementedError) as error:
         refuse(
             "the checkpoint must lie on a filesystem that this process can write",
@@ -232,3 +248,11 @@ def _remote(uri: str, scheme: str) -> tuple[fs.FileSystem, str]:
             cause=error,
         )
     return filesystem, path.rstrip("/")
+
+
+def _opened(uri: str) -> Any:
+    """The filesystem of a URI, and the path on it; on S3 what is small is written in one request, where pyarrow can."""
+    if uri.startswith("s3:"):
+        with contextlib.suppress(ValueError):  # an older one does not know the option
+            return fs.FileSystem.from_uri(f"{uri}?allow_delayed_open=true")
+    return fs.FileSystem.from_uri(uri)

@@ -6,6 +6,9 @@ the plans on file it takes depends on the batch's own time, which Spark keeps in
 after a crash runs under the plan that it had. (In a scalar subquery the time would be that of the attempt.) The read
 itself observes which version it took, off the row path, so that progress events tell it.
 
+Where a replacement fails those who are reading, as on an object store, there are two files, replaced in turn: one of them
+is always whole. The older one says of a batch what the newer one does, because no plan counts before it was written.
+
 Whatever is wrong with the file (missing, damaged, too long, expired), the plan comes out null, and the guard reads null
 as "keep everything".
 """
@@ -30,7 +33,7 @@ from jettison.spark.mechanisms import Mechanism
 
 log = logging.getLogger("jettison")
 
-PLAN_FILE = "plan"
+PLAN_FILE, SECOND_FILE = "plan", "plan.2"
 _TO_THE_END = 2**31 - 1
 
 
@@ -52,6 +55,8 @@ class Channel:
         self.lease_s = lease_s
         self.look_every = plan_file.MOST_OFTEN
         self._folder = folder
+        self._files = (PLAN_FILE,) if folder.keeps_readers else (PLAN_FILE, SECOND_FILE)
+        self._next_file = 0
         self.plan_bytes = min(size, MOST_PLAN_BYTES)
         self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
         self.damage: str | None = None
@@ -71,7 +76,8 @@ class Channel:
             valid_until_us = int((time.time() + self.lease_s) * 1e6)
         plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self.plan_bytes)
         content = plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size, look_every=self.look_every)
-        self._folder.replace(PLAN_FILE, content)
+        self._folder.replace(self._files[self._next_file], content)
+        self._next_file = (self._next_file + 1) % len(self._files)
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether a schedule can be published, with a sixteenth of the file to spare."""
@@ -87,36 +93,50 @@ class Channel:
         What is on file stays, unless it is damaged, or too large for this policy's file. Where it is lost after an earlier
         run, nobody knows any more in which answers rows are missing, so all are in doubt.
         """
-        content = self._folder.read(PLAN_FILE)
+        contents = self._contents()
         try:
-            schedule = None if content is None else plan_file.decode(content)
+            schedule = self.published()
         except DamagedPlan as error:  # left there, it would make Spark read other text than this process
             schedule, self.damage = None, str(error)
-        if content is not None and schedule is not None and len(content) == self._size:
+        # Of two files either may be replaced next, so both hold what was published last.
+        alike = len(contents) == len(self._files) and len(set(contents)) == 1
+        if schedule is not None and alike and len(contents[0]) == self._size:
             return
         if schedule is None:
-            is_new = content is None and not (self._folder / "ledger").names() and not was_used(self._folder)
+            is_new = not contents and not (self._folder / "ledger").names() and not was_used(self._folder)
             schedule = Schedule.of(DropPlan(0, cause="not started"), NOWHERE if is_new else EVERYWHERE)
-        try:
-            self.publish(schedule, self.lease_ends_us())  # what has run out stays so
-        except PlanTooLarge as error:  # of another policy, which had more room
-            log.warning("jettison: the plan on file is left, and every row kept until the next one: %s", error)
-            doubts = max(EVERYWHERE, schedule.doubts, key=lambda each: each.otherwise_us)
-            self.publish(Schedule.of(DropPlan(0, cause="the plan on file was too large"), doubts))
+        lease_ends_us = self.lease_ends_us()
+        for _ in self._files:
+            try:
+                self.publish(schedule, lease_ends_us)  # what has run out stays so
+            except PlanTooLarge as error:  # of another policy, which had more room
+                log.warning("jettison: the plan on file is left, and every row kept until the next one: %s", error)
+                doubts = max(EVERYWHERE, schedule.doubts, key=lambda each: each.otherwise_us)
+                schedule = Schedule.of(DropPlan(0, cause="the plan on file was too large"), doubts)
+                lease_ends_us = None
+                self.publish(schedule)
 
     def published(self) -> Schedule | None:
         """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
-        content = self._folder.read(PLAN_FILE)
-        return None if content is None else plan_file.decode(content)
+        newest = self._newest()
+        return None if newest is None else newest[0]
 
     def lease_ends_us(self) -> int | None:
         """When the lease on file ends or has ended; `None` where nothing readable is on file."""
-        content = self._folder.read(PLAN_FILE) or b""
         try:
-            plan_file.decode(content)
+            newest = self._newest()
         except DamagedPlan:
             return None
-        return int(content[plan_file.VALID_UNTIL_US])
+        return None if newest is None else newest[1]
+
+    def _contents(self) -> list[bytes]:
+        contents = map(self._folder.read, self._files)
+        return [content for content in contents if content is not None]
+
+    def _newest(self) -> tuple[Schedule, int] | None:
+        """What was published last, and the end of its lease."""
+        found = [(plan_file.decode(content), int(content[plan_file.VALID_UNTIL_US])) for content in self._contents()]
+        return max(found, key=lambda each: (each[0].newest.version, each[1]), default=None)
 
     def read_cost_s(self, spark: SparkSession) -> float:
         """Time of one plan read. Raises `Unsupported` unless Spark reads what this process has written."""
@@ -125,7 +145,7 @@ class Channel:
             started = time.perf_counter()
             rows = self._text(spark).collect()
             best = min(best, time.perf_counter() - started)
-        if [row.value.encode() for row in rows] != [self._folder.read(PLAN_FILE)]:
+        if sorted(row.value.encode() for row in rows) != sorted(self._contents()):
             refuse(
                 "Spark must read the plan that this process writes",
                 f"other content through Spark than here for {self.uri!r}",
@@ -174,12 +194,22 @@ class Channel:
         body = F.from_json(_from(plan_file.BODY_START).cast("string"), f"{plans}doubts string")
         lease = _number(plan_file.VALID_UNTIL_US).alias("valid_until_us")
         look_every = _number(plan_file.LOOK_EVERY).alias(LOOK_EVERY)
-        parsed = self._text(spark).where(_whole()).select(body.alias("body"), lease, look_every)
+        parsed = self._newest_text(spark).select(body.alias("body"), lease, look_every)
         return parsed.select("body.*", "valid_until_us", LOOK_EVERY)
+
+    def _newest_text(self, spark: SparkSession) -> DataFrame:
+        """What was published last, or just before that; no row where nothing whole is on file."""
+        whole = self._text(spark).where(_whole())
+        if len(self._files) == 1:
+            return whole
+        # Of two that are on file the one with the later lease was published later. One task needs no exchange.
+        last = F.max_by("value", _number(plan_file.VALID_UNTIL_US)).alias("value")
+        return whole.coalesce(1).agg(last).where("value is not null")
 
     def _text(self, spark: SparkSession) -> DataFrame:
         reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
-        return reader.option("ignoreCorruptFiles", True).text(f"{self._folder.glob_escaped}/{PLAN_FILE}")
+        paths = [f"{self._folder.glob_escaped}/{name}" for name in self._files]
+        return reader.option("ignoreCorruptFiles", True).text(paths)
 
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:

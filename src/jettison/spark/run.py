@@ -15,12 +15,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
+from jettison.errors import Unsupported, explain
 from jettison.runtime.companion import Companion
 from jettison.runtime.inquiry import Asked, Inquiry
 from jettison.runtime.owner import Owner
@@ -37,6 +39,8 @@ from jettison.spark.unstarted import launching
 _LOOK_AGAIN_S = 0.1
 _CLOSING_S = 60.0
 _IDLE_AFTER = "spark.sql.streaming.noDataProgressEventInterval"
+# Spark's word for what it refuses there. A writer shows its trigger to nobody, so it cannot be seen before.
+_REAL_TIME = "STREAMING_REAL_TIME_MODE"
 _by_checkpoint: dict[str, Run] = {}
 
 
@@ -83,8 +87,10 @@ class Run:
             with launching() as started:
                 query = writer.option("checkpointLocation", self._checkpoint).start()
                 started(str(query.runId))
-        except BaseException:
+        except BaseException as error:
             self.close("the query did not start")
+            if _REAL_TIME in str(error):
+                raise Unsupported(_explained(str(error))) from error
             raise
         self._query = query
         doubts.started(self._spark, self._channel)
@@ -182,7 +188,7 @@ class Run:
         if not first:
             self._closed.wait(_CLOSING_S)
             return
-        self.error = error
+        self.error = None if error is None else _explained(error)
         try:
             self._finish()
         finally:
@@ -255,6 +261,10 @@ class Run:
         def await_and_close(timeout: int | None = None) -> bool | None:
             try:
                 return await_termination(timeout)
+            except StreamingQueryException as error:
+                if _REAL_TIME in str(error):
+                    raise Unsupported(_explained(str(error))) from error
+                raise
             finally:
                 self._close_if_ended()
 
@@ -272,3 +282,13 @@ def close_ended(checkpoint: str) -> None:
     run = _by_checkpoint.get(checkpoint)
     if run is not None:
         run._close_if_ended()
+
+
+def _explained(error: str) -> str:
+    """What made a query end, with the reason where it is Jettison's."""
+    if _REAL_TIME not in error:
+        return error
+    hint = "leave `realTime` out of the trigger: a plan is read once a micro-batch, and latency ends with its commit"
+    return explain(
+        "a guarded query must run in micro-batches", f"real-time mode ({error.partition(chr(10))[0]})", hint=hint
+    )

@@ -208,6 +208,20 @@ def test_a_window_in_part_twice_or_against_its_decision_is_found(tmp_path: Path)
     assert judge(evidence).broken[TWICE_OR_LOST], "a window that was to be kept is lost"
 
 
+def test_rows_of_windows_that_have_no_id_cannot_be_told_apart_and_are_left_out(tmp_path: Path) -> None:
+    """In seed 39 rows without an id lie in several windows; taken for one, all of those were called torn."""
+    evidence = window_run(tmp_path)
+    evidence.scenario = dataclasses.replace(WINDOWS, answers=False)
+    for rows in evidence.files:
+        rows[:] = [dataclasses.replace(row, id=None) if place < 3 else row for place, row in enumerate(rows)]
+    rows = [row for rows in evidence.files for row in rows if row.is_timely]
+    items = [[row.id, 1.0] for row in rows if row.window is not None and row.window % 2 == 0]
+    evidence.attempts[0] = [items]
+    assert judge(evidence).broken[TWICE_OR_LOST] == []
+    items.pop()
+    assert judge(evidence).broken[TWICE_OR_LOST]
+
+
 def test_a_mark_that_changes_is_found(tmp_path: Path) -> None:
     evidence = window_run(tmp_path)
     ledger = Ledger(tmp_path / "jettison" / "ledger")

@@ -38,7 +38,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         told.update(batch_s=batch_s, overload=overload)
         return CAPACITY
 
-    def run_fares(spark: None, folder: Path, phases: Sequence[Phase], bound_s: float | None, watch: Any) -> Run:
+    def run_fares(
+        spark: None, folder: Path, phases: Sequence[Phase], bound_s: float | None, watch: Any, address: str | None
+    ) -> Run:
+        told["address"] = address
         if bound_s is None:
             told["plain"] = list(phases)
             watch(Moment("plain", 1.0, 50.0, 100.0, 1.0, 77.0))
@@ -80,13 +83,44 @@ def test_without_json_only_the_picture_is_written(told: dict[str, Any], tmp_path
     assert "Figures" not in console.file.getvalue()  # type: ignore[attr-defined]
 
 
+def test_on_kafka_rides_arrive_at_a_broker_and_the_capacity_is_measured_there(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def broker() -> Iterator[str]:
+        yield "here:1"
+
+    def capacity(spark: None, source: str, work: str, load: float, address: str) -> float:
+        told.update(source=source, measured_at=address, overload=load)
+        return CAPACITY
+
+    monkeypatch.setattr(command, "broker", broker)
+    monkeypatch.setattr(command, "with_connector", lambda: None)
+    monkeypatch.setattr(command, "plain_capacity", capacity)
+    console = Console(file=io.StringIO(), width=140)
+    command.run_demo(console, bound_s=4.0, seconds=SECONDS, picture_path=tmp_path / "demo.png", kafka=True)
+    assert (told["source"], told["measured_at"], told["address"], told["overload"]) == (
+        "kafka",
+        "here:1",
+        "here:1",
+        3.0,
+    )
+
+
 def test_cold_runs_have_processes_of_their_own_and_show_their_first_minute(
     told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[tuple[bool, float]] = []
 
     def apart(
-        within_s: float, function: Any, folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool
+        within_s: float,
+        function: Any,
+        folder: Path,
+        phases: Sequence[Phase],
+        bound_s: float,
+        address: None,
+        *,
+        guarded: bool,
     ) -> Run:
         assert function is command.run_cold
         runs.append((guarded, bound_s))

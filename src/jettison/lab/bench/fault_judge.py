@@ -197,9 +197,11 @@ def _windows(evidence: Evidence, marks: Mapping[int, str], verdict: Verdict) -> 
             verdict.check(TWICE_OR_LOST, (window, key) not in came, f"{window, key} is answered twice")
             came[window, key] += value
     else:
-        window_of = {row.id: row.window for row in rows}
-        truth.update((row.window, row.id) for row in rows)
-        came.update((window_of.get(id, -1), id) for id, _ in items)
+        # Rows without an id cannot be told apart, so nobody knows of which window one came.
+        named = [row for row in rows if row.id is not None]
+        window_of = {row.id: row.window for row in named}
+        truth.update((row.window, row.id) for row in named)
+        came.update((window_of.get(id, -1), id) for id, _ in items if id is not None)
     for window in {window for window, _ in [*truth, *came]}:
         of_truth = {name: count for name, count in truth.items() if name[0] == window}
         of_came = {name: count for name, count in came.items() if name[0] == window}

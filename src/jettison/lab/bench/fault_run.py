@@ -31,7 +31,7 @@ from jettison.lab.bench.fault_scenario import (
 )
 from jettison.lab.bench.fault_topic import Topic
 from jettison.lab.bench.kafka import Broker
-from jettison.lab.bench.kafka_jars import CONNECTOR, jars
+from jettison.lab.bench.maven_jars import CONNECTOR, jars
 
 ENDED, DIED, HUNG = "ended", "died", "hung"
 _LEG_WITHIN_S = 180.0

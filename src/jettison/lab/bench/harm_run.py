@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import statistics
 import tempfile
 import time
@@ -17,8 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
-from jettison.lab.bench.kafka_feed import TopicFeed
-from jettison.lab.bench.kafka_jars import CONNECTOR, jars
+from jettison.lab.bench.kafka_feed import TopicFeed, topic_options, topic_rides, with_connector
 from jettison.lab.demo.experiment import Run, run_query
 from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.pipeline import INTERVAL_S, guarded_rides, parsed, plain_fares, raw_rides, shed_fares
@@ -104,11 +101,11 @@ def run_after_plain(case: Case, load: float) -> tuple[float, Run]:
 
 def _measure(source: Source, work: Work, load: float, address: str | None) -> float:
     with _session(source) as spark:
-        return _capacity(spark, source, work, load, address)
+        return plain_capacity(spark, source, work, load, address)
 
 
-def _capacity(spark: SparkSession, source: Source, work: Work, load: float, address: str | None) -> float:
-    """A saturated query, run twice: the second time with what came of the first. The earlier batches warm up."""
+def plain_capacity(spark: SparkSession, source: Source, work: Work, load: float, address: str | None) -> float:
+    """Rows a second of a saturated query, run twice: the second time with what came of the first. Early batches warm up."""
     found = _FIRST_GUESS[work]
     for name, duration_s in (("warm-up", _WARM_UP_S), ("measured", _MEASURED_S)):
         case = Case(f"capacity-{work}-{load:g}x-{name}", source, work, load * found, duration_s, bound_s=None)
@@ -126,13 +123,13 @@ def _in_this_process(case: Case, address: str | None) -> Run:
 
 def _both(case: Case, load: float) -> tuple[float, Run]:
     with _session(case.source) as spark:
-        found = _capacity(spark, case.source, case.work, load, None)
+        found = plain_capacity(spark, case.source, case.work, load, None)
         return found, _run(spark, replace(case, rows_per_s=load * found), None)
 
 
 def _session(source: Source) -> AbstractContextManager[SparkSession]:
     if source == "kafka":
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {shlex.quote(','.join(map(str, jars(CONNECTOR))))} pyspark-shell"
+        with_connector()
     return local_session("jettison harm")
 
 
@@ -168,10 +165,8 @@ def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> 
         files = max(round(case.rows_per_batch / (case.rows_per_s * INTERVAL_S)), 1) if case.rows_per_batch else None
         rows = raw_rides(spark, folder, files_per_batch=files)
     else:
-        reader = spark.readStream.format("kafka").options(**_topic(case, address))
-        if case.rows_per_batch:
-            reader = reader.option("maxOffsetsPerTrigger", case.rows_per_batch)
-        rows = reader.load().select("partition", "offset", "timestamp", F.col("value").cast("string"))
+        cap = {"maxOffsetsPerTrigger": str(case.rows_per_batch)} if case.rows_per_batch else {}
+        rows = topic_rides(spark, topic_options(str(address), case.name) | cap)
     if case.constant_share is not None:
         rows = rows.where(F.pmod(F.xxhash64("partition", "offset"), F.lit(10_000)) < case.constant_share * 10_000)
     if case.arrival_behind_s:
@@ -182,15 +177,11 @@ def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> 
     return rows
 
 
-def _topic(case: Case, address: str | None) -> dict[str, str]:
-    return {"kafka.bootstrap.servers": str(address), "subscribe": case.name, "startingOffsets": "earliest"}
-
-
 def _asked(case: Case, address: str | None) -> Asked | None:
     """What says how many rows have come: Kafka, or the folder, which is found."""
     if not case.asked:
         return lambda: None
-    return jt.KafkaEnds(_topic(case, address)) if case.source == "kafka" else None
+    return jt.KafkaEnds(topic_options(str(address), case.name)) if case.source == "kafka" else None
 
 
 def _answers(case: Case, rows: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from pathlib import Path
 from jettison import extras
 from jettison.errors import JettisonError, refuse
 from jettison.lab.bench.driver_process import jvm_of
-from jettison.lab.bench.kafka_jars import BROKER, CONNECTOR, jars
+from jettison.lab.bench.maven_jars import BROKER, CONNECTOR, jars
 
 _UP_WITHIN_S = 60.0
 # The shell ends the broker when its own input ends: with the context, or with the process that opened it, however it ends.

@@ -1,11 +1,17 @@
-"""The demo's taxi stream in a Kafka topic: a process of its own that appends rides on schedule."""
+"""The demo's taxi stream in a Kafka topic: a process of its own that appends rides on schedule, and what Spark reads."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
 from jettison.errors import JettisonError, refuse
+from jettison.lab.bench.maven_jars import CONNECTOR, jars
 from jettison.lab.demo.feed import Lands, RideFeed
 from jettison.lab.demo.landing import Landing
 from jettison.lab.demo.rides import RideWriter
@@ -13,6 +19,22 @@ from jettison.lab.demo.schedule import Phase
 
 PARTITIONS = 2
 _PATIENCE_S = 30.0
+
+
+def with_connector() -> None:
+    """Let the sessions that are made from now on read Kafka."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {shlex.quote(','.join(map(str, jars(CONNECTOR))))} pyspark-shell"
+
+
+def topic_options(address: str, topic: str) -> dict[str, str]:
+    """What Spark's reader, and `KafkaEnds`, must know of a topic."""
+    return {"kafka.bootstrap.servers": address, "subscribe": topic, "startingOffsets": "earliest"}
+
+
+def topic_rides(spark: SparkSession, options: dict[str, str]) -> DataFrame:
+    """The stream as it arrives, in the shape of `raw_rides`."""
+    records = spark.readStream.format("kafka").options(**options).load()
+    return records.select("partition", "offset", "timestamp", F.col("value").cast("string"))
 
 
 class TopicFeed(RideFeed):

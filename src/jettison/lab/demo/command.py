@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from jettison.control.controller import ControlSettings
+from jettison.lab.bench.harm_run import plain_capacity
+from jettison.lab.bench.kafka import broker
+from jettison.lab.bench.kafka_feed import with_connector
 from jettison.lab.demo import report, verdict
 from jettison.lab.demo.capacity import measure_capacity
 from jettison.lab.demo.experiment import Run, run_fares
@@ -37,20 +41,30 @@ def run_demo(
     picture_path: Path,
     json_path: Path | None = None,
     cold: bool = False,
+    kafka: bool = False,
 ) -> dict[str, Any]:
     """Measure the capacity, run plain and shed over the same arrivals, and report.
 
-    With `cold` each run has a fresh process, in which nothing has run before, and its first minute is reported too.
+    With `kafka` the rides arrive at a broker on this machine. With `cold` each run has a fresh process, in which nothing
+    has run before, and its first minute is reported too.
     Returns the document that `--json` writes.
     """
     began = time.monotonic()
     overload = LOADS[verdict.OVERLOAD_PHASE]
     # A row waits for one batch and is processed in the next, and the controller leaves some of the bound to noise.
     batch_s = ControlSettings(latency_bound_s=bound_s).headroom * bound_s / 2
-    with tempfile.TemporaryDirectory(prefix="jettison-demo-") as scratch, local_session("jettison demo") as spark:
-        folder = Path(scratch)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jettison-demo-")))
+        address = None
+        if kafka:
+            address = stack.enter_context(broker())
+            with_connector()
+        spark = stack.enter_context(local_session("jettison demo"))
         console.print("Measuring what the plain query can process on this machine ...", highlight=False)
-        capacity = measure_capacity(spark, folder / "capacity", batch_s=batch_s, overload=overload)
+        if address is None:
+            capacity = measure_capacity(spark, folder / "capacity", batch_s=batch_s, overload=overload)
+        else:
+            capacity = plain_capacity(spark, "kafka", "fares", overload, address)
         phases = [Phase(duration, load * capacity) for duration, load in zip(seconds, LOADS, strict=True)]
         console.print(
             f"Capacity: {capacity:,.0f} rides/s. They will arrive at {', '.join(f'{x:g}' for x in LOADS)} times that, "
@@ -58,8 +72,8 @@ def run_demo(
             highlight=False,
         )
         run = partial(in_fresh_process, sum(seconds) + _SLACK_S, run_cold) if cold else partial(run_one, spark, console)
-        plain = run(folder / "plain", phases, bound_s, guarded=False)
-        shed = run(folder / "shed", phases, bound_s, guarded=True)
+        plain = run(folder / "plain", phases, bound_s, address, guarded=False)
+        shed = run(folder / "shed", phases, bound_s, address, guarded=True)
         document = report.to_document(
             capacity_rows_per_s=capacity,
             overload=overload,
@@ -80,15 +94,22 @@ def run_demo(
 
 
 def run_one(
-    spark: SparkSession, console: Console, folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool
+    spark: SparkSession,
+    console: Console,
+    folder: Path,
+    phases: Sequence[Phase],
+    bound_s: float,
+    address: str | None,
+    *,
+    guarded: bool,
 ) -> Run:
     """Run the query, guarded or plain, and show how it goes."""
     title = "2. The same query, guarded by Jettison" if guarded else "1. Plain Spark"
     with shown(console, title, bound_s) as watch:
-        return run_fares(spark, folder, phases, bound_s if guarded else None, watch)
+        return run_fares(spark, folder, phases, bound_s if guarded else None, watch, address)
 
 
-def run_cold(folder: Path, phases: Sequence[Phase], bound_s: float, *, guarded: bool) -> Run:
+def run_cold(folder: Path, phases: Sequence[Phase], bound_s: float, address: str | None, *, guarded: bool) -> Run:
     """The same in a session that nothing has used before, for a process of its own."""
     with local_session("jettison demo, cold") as spark:
-        return run_one(spark, Console(), folder, phases, bound_s, guarded=guarded)
+        return run_one(spark, Console(), folder, phases, bound_s, address, guarded=guarded)

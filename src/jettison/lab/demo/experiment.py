@@ -18,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
 from jettison.errors import JettisonError, refuse
+from jettison.lab.bench.kafka_feed import TopicFeed, topic_options, topic_rides
 from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.landing import Landing
 from jettison.lab.demo.pipeline import INTERVAL_S, POINT, Runner, fares, raw_rides, started
@@ -109,11 +110,23 @@ class Moment:
 Watch = Callable[[Moment], None]
 
 
-def run_fares(spark: SparkSession, folder: Path, phases: Sequence[Phase], bound_s: float | None, watch: Watch) -> Run:
-    """Run the demo's query guarded, with a latency bound, or without one as it is."""
-    feed = RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
-    writer, runner = fares(raw_rides(spark, folder / "in"), folder, bound_s)
-    return run_query("plain" if bound_s is None else "shed", feed, writer, runner, watch=watch)
+def run_fares(
+    spark: SparkSession,
+    folder: Path,
+    phases: Sequence[Phase],
+    bound_s: float | None,
+    watch: Watch,
+    address: str | None = None,
+) -> Run:
+    """Run the demo's query guarded, with a latency bound, or without one as it is: on files, or on a Kafka broker."""
+    name = "plain" if bound_s is None else "shed"
+    if address is None:
+        feed = RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
+        writer, runner = fares(raw_rides(spark, folder / "in"), folder, bound_s)
+    else:
+        feed, topic = TopicFeed(address, name, phases), topic_options(address, name)
+        writer, runner = fares(topic_rides(spark, topic), folder, bound_s, jt.KafkaEnds(topic))
+    return run_query(name, feed, writer, runner, watch=watch)
 
 
 def run_query(

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
 from jettison.lab.demo.landing import RIDE_SCHEMA, SPARK_SCHEMA
+from jettison.runtime.inquiry import Asked
 
 WINDOW_S = 5
 INTERVAL_S = 0.2
@@ -48,13 +49,15 @@ def shed_fares(guarded: DataFrame) -> DataFrame:
     return _by_window(parsed(guarded, "jt_weight"), jt.avg("fare", window="window").alias("fare"))
 
 
-def fares(raw: DataFrame, folder: Path, bound_s: float | None) -> tuple[DataStreamWriter, Runner]:
+def fares(
+    raw: DataFrame, folder: Path, bound_s: float | None, ask: Asked | None = None
+) -> tuple[DataStreamWriter, Runner]:
     """The query under a latency bound, or plain without one; answers and checkpoint lie in `folder`."""
     runner: Runner
     if bound_s is None:
         runner, answers = folder / "checkpoint", plain_fares(raw)
     else:
-        runner = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint")
+        runner = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint", ask=ask)
         answers = shed_fares(guarded_rides(runner, raw))
     return answers.writeStream.format("parquet").option("path", str(folder / "out")), runner
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from jettison.errors import Unsupported
-from jettison.lab.bench import kafka_jars
-from jettison.lab.bench.kafka_jars import BROKER, CONNECTOR, Bundle, jars
+from jettison.lab.bench import maven_jars
+from jettison.lab.bench.maven_jars import BROKER, CONNECTOR, DELTA, S3A, Bundle, jars
 
 
 @pytest.fixture
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that holds one jar, as pinned."""
-    folder = tmp_path / "cache" / "jettison" / "kafka" / "small"
+    folder = tmp_path / "cache" / "jettison" / "jars" / "small"
     folder.mkdir(parents=True)
     (folder / "a-1.jar").write_bytes(b"a")
     pinned = tmp_path / "pinned"
     pinned.write_text(f"{hashlib.sha256(b'a').hexdigest()}  small/a-1.jar\n{'0' * 64}  other/b-1.jar\n")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(kafka_jars, "_CHECKSUMS", pinned)
+    monkeypatch.setattr(maven_jars, "_CHECKSUMS", pinned)
     return folder
 
 
@@ -43,7 +43,7 @@ def test_without_maven_one_sentence_says_so(cached: Path, monkeypatch: pytest.Mo
         jars(Bundle("small", ()))
 
 
-@pytest.mark.parametrize("bundle", [BROKER, CONNECTOR])
+@pytest.mark.parametrize("bundle", [BROKER, CONNECTOR, S3A, DELTA])
 def test_every_artifact_that_is_asked_for_is_pinned(bundle: Bundle) -> None:
-    pinned = kafka_jars.pinned_jars(bundle)
+    pinned = maven_jars.pinned_jars(bundle)
     assert {"-".join(artifact.split(":")[1:]) + ".jar" for artifact in bundle.artifacts} <= set(pinned)
