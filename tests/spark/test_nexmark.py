@@ -74,10 +74,12 @@ def test_a_query_streams_to_what_it_is_in_batch(spark: SparkSession, events: Pat
     query = QUERIES[name]
     streamed = _streamed(spark, events, tmp_path, lambda rows: query(rows, Plain()))
     batch = query(rows_in(spark, events, stream=False), Plain())
-    # A window is over once the watermark, a second behind, has passed it; single bids are answered at once.
-    over = F.col("end") <= F.timestamp_seconds(F.lit(EVENT_EPOCH_S + (17 if name in ("q1", "q2") else 14)))
-    assert _rows(streamed.where(over)) == _rows(batch.where(over))
-    assert streamed.count() > 1
+    # A window is over once the watermark, a second behind, has passed it; single bids are answered at once. Not by `where`:
+    # Spark moves a filter on the end of a session to the rows, whose sessions it then cuts.
+    until_s = EVENT_EPOCH_S + (17 if name in ("q1", "q2") else 14)
+    over = [row for row in _rows(streamed) if row[0].timestamp() <= until_s]
+    assert over == [row for row in _rows(batch) if row[0].timestamp() <= until_s]
+    assert len(over) > 1
 
 
 def test_weights_of_one_change_no_answer(spark: SparkSession, events: Path) -> None:

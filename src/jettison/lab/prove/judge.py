@@ -113,20 +113,20 @@ def answer_figures(
         there.alias("there"),
         in_time.alias("in_time"),
         F.when(there, error).alias("error"),
-        F.array(*(part["held"] for part in parts)).alias("held"),
+        F.array(*(part["held"].cast("double") for part in parts)).alias("held"),
         F.array(*(part["error"] for part in parts)).alias("errors"),
     ).cache()
     windows = judged.groupBy("due_end").agg(F.max("in_time").alias("in_time"), F.max("there").alias("there"))
     delivered = judged.join(windows.where("there").select("due_end"), "due_end")
     worth = F.when(F.col("in_time"), F.greatest(1.0 - F.col("error"), F.lit(0.0))).otherwise(0.0)
-    single = judged.where("there").select(F.explode("errors").alias("error"), "held")
+    single = judged.where("there").select(F.explode("errors").alias("error"))
     found = {
         "late_windows": _figure(windows, F.avg((~F.col("in_time")).cast("double"))),
         "groups_missing": _figure(delivered, F.avg((~F.col("there")).cast("double"))),
         "utility": _figure(judged, F.avg(worth)),
         "error_mean": _figure(single, F.avg("error")),
         "error_p95": _figure(single, F.percentile_approx("error", 0.95, 10_000)),
-        "coverage": _figure(judged.select(F.explode("held").cast("double").alias("held")), F.avg("held")),
+        "coverage": _figure(judged.select(F.explode("held").alias("held")), F.avg("held")),
     }
     judged.unpersist()
     return found

@@ -135,9 +135,9 @@ def _section(name: str, config: Mapping[str, Any], of: Samples) -> str:
 
 
 def _cell(measure: str, values: Sequence[float]) -> str:
-    middle = statistics.median(values)
-    if math.isnan(middle):
+    if any(map(math.isnan, values)):
         return ""
+    middle = statistics.median(values)
     share = not measure.endswith("_s")
     text = "never" if math.isinf(middle) else f"{middle:.1%}" if share else f"{middle:.2f}"
     if measure not in _JUDGED or len(values) < 2 or not all(map(math.isfinite, values)):

@@ -21,6 +21,7 @@ from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn
 from jettison.lab.prove.judge import MEASURES, Figures
 from jettison.lab.prove.rivals import entrants
+from jettison.lab.prove.rivals.rival import Rival
 from jettison.lab.prove.trial import Trial
 from jettison.lab.prove.workloads import all_workloads
 from jettison.spark.session import local_session
@@ -44,7 +45,7 @@ def prove(
                 settings[rival.name] = trial.tuned(rival)
                 if rival.tries:
                     console.print(f"    {rival.name}: {settings[rival.name]:g}", highlight=False)
-                runs[rival.name] = partial(trial.run, rival, settings[rival.name])
+                runs[rival.name] = partial(_run, console, trial, rival, settings[rival.name])
             found = in_turn(runs, repetitions, warm_ups=1)
             config = {
                 "workload": name,
@@ -57,6 +58,15 @@ def prove(
             }
             console.print(_table(found))
             yield results(found, settings, config)
+
+
+def _run(console: Console, trial: Trial, rival: Rival, setting: float | None) -> Figures:
+    """One run; what it died of is said, and the others go on: its figures are then not known."""
+    try:
+        return trial.run(rival, setting)
+    except Exception as error:  # whatever it was, hours of other runs have something to say
+        console.print(f"    {rival.name}: {error}", highlight=False)
+        return Figures()
 
 
 def results(
