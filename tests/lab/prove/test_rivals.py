@@ -73,10 +73,10 @@ def test_logarithmic_rates_keep_about_the_goal(counts: list[float], share: float
 
 
 def test_a_moving_average_changes_rates_once_an_interval_and_keeps_new_keys_whole() -> None:
-    policy = MovingAverage("key", 100.0)
-    early = taught(policy, ({1: 1_000, 2: 10}, 1.0), ({1: 1_000, 2: 10}, 5.0))
+    policy = MovingAverage("key", 1_000.0)
+    early = taught(policy, ({1: 1_000, 2: 10}, 1.0), ({1: 1_000, 2: 10}, 2.0))
     assert early.points["rides"].new_keep_fraction == pytest.approx(0.1)
-    later = taught(policy, ({1: 1_000, 2: 10}, 20.0))
+    later = taught(policy, ({1: 1_000, 2: 10}, 4.0))
     assert later.points["rides"].others == (1.0,)
     assert shares(later)[1] < shares(later)[2] == 1.0
 
