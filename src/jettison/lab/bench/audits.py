@@ -39,7 +39,7 @@ _SHARES = (0.5, 0.2, 0.1)
 _FILES = 30
 _ENOUGH_BOUNDS = 30
 _SCHEMA = "id BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP"
-_WEEK_US = 7 * 86_400 * 10**6
+WEEK_US = 7 * 86_400 * 10**6
 FLIGHTS = "flights_2001_3m/flights_2001h1.parquet"
 TAXI = "nyc_yellow_taxi_samples/yellow_tripdata_10k_per_month_2018_2020.parquet"
 
@@ -150,7 +150,7 @@ def _land(folder: Path, rows: Rows) -> None:
 
 def taxi(table: pa.Table) -> Rows:
     """Fares by pickup zone; three years folded onto one week."""
-    at_us = _times_us(table, "pickup_datetime") % _WEEK_US
+    at_us = _times_us(table, "pickup_datetime") % WEEK_US
     order = np.argsort(at_us, kind="stable")
     order = order[table["in_month"].to_numpy(zero_copy_only=False)[order]]
     fare = np.clip(table["fare_amount"].to_numpy().astype(float), 0, 500)

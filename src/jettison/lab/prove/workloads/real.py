@@ -1,6 +1,6 @@
 """Real streams, with their own keys, values, times and bursts, where the folder that `JETTISON_DATA` names holds them.
 
-Flights and taxi rides come in the order of their own times, months of them in a minute, the busiest stretch at three
+Flights and taxi rides come in the order of their own times, a week of them in a minute, the busiest four hours at three
 times the capacity. Requests to the site of the 1998 World Cup are a curve of rates alone, under which NEXMark's bids come.
 """
 
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.lab.bench.audits import FLIGHTS, TAXI, Rows, flights, taxi
+from jettison.lab.bench.audits import FLIGHTS, TAXI, WEEK_US, Rows, flights, taxi
 from jettison.lab.demo.schedule import EVENT_EPOCH_S, Schedule
 from jettison.lab.prove.loads import Load, Shape, curve
 from jettison.lab.prove.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ from jettison.lab.prove.workloads.nexmark import workloads as nexmark_workloads
 
 REQUESTS = "worldcup98_request_rate/requests_per_minute.parquet"
 _MATCH_DAY = "1998-06-30"
-_STEPS = 40
+_STEPS = 42
 WINDOW = "5 seconds"
 _TIME = "timestamp_micros(cast(substring(value, 7, 16) as bigint))"
 _KEY = "substring_index(substring(value, 30, 20), ',', 1)"
@@ -56,7 +56,10 @@ class Replay:
     read: Callable[[pa.Table], Rows]
 
     def rows(self) -> Rows:
-        return self.read(pq.read_table(data_folder() / self.file))
+        """In the order of their times, all weeks folded onto one."""
+        keys, values, at_us = self.read(pq.read_table(data_folder() / self.file))
+        order = np.argsort(at_us % WEEK_US, kind="stable")
+        return keys[order], values[order], at_us[order] % WEEK_US
 
     def shape(self) -> Shape:
         """The file's own rates, at three times the capacity where they are highest."""
@@ -132,7 +135,7 @@ def workloads() -> Iterator[Workload]:
 
 
 def _match_day() -> Shape:
-    """Requests on the busiest day, in stretches of 36 minutes."""
+    """Requests on the busiest day, in stretches of half an hour."""
 
     def made(capacity: float, seconds: float) -> Load:
         table = pq.read_table(data_folder() / REQUESTS)
