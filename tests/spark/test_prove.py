@@ -83,7 +83,7 @@ def test_a_window_that_could_not_yet_be_late_is_not_judged(
     spark: SparkSession, truth: DataFrame, tmp_path: Path
 ) -> None:
     _deliver(spark, tmp_path, [(5, zone, 10.0, 20.0) for zone in ("A", "B")], came_s=8.0)
-    found = answer_figures(spark, TAXI, truth, tmp_path, run(ended_s=11.5), BOUND_S)
+    found = answer_figures(spark, TAXI, truth, tmp_path, run(ended_s=16.5), BOUND_S)
     assert (found["late_windows"], found["utility"], found["groups_missing"]) == (0.0, 1.0, 0.0)
 
 

@@ -45,10 +45,10 @@ first; loads are multiples of it. Each rival is tuned beforehand on the same loa
 nothing. Then all run in turn, the order reversed every other time.
 
 Figures are medians of the runs; of errors, late windows and utility with the 95 % interval of the mean. *Late*: answered
-later than the bound after the window was due, or never. *Error*: mean relative error of the answers that came, late
-ones too; *utility*: 1 less the error, and 0 where the answer is late or missing, over all answers. Beside each rival
-stands what the pairs say of Jettison: better, worse, or cannot tell. Samplers by key and the PID run on Jettison's own
-guard, without its controller, and so pay for it.
+later than two bounds after the window was due (one batch closes it, the next brings the answer), or never. *Error*:
+mean relative error of the answers that came, late ones too; *utility*: 1 less the error, and 0 where the answer is late
+or missing, over all answers. Beside each rival stands what the pairs say of Jettison: better, worse, or cannot tell.
+Samplers by key and the PID run on Jettison's own guard, without its controller, and so pay for it.
 """
 
 

@@ -114,9 +114,9 @@ def _result(
 
 def _table(found: Mapping[str, Sequence[Figures]]) -> Table:
     table = Table(title="median of the runs")
-    for column in ("", *MEASURES):
+    for column in ("", *found):
         table.add_column(column, justify="right" if column else "left", overflow="fold")
-    for entrant, runs in found.items():
-        medians = [statistics.median(getattr(run, measure) for run in runs) for measure in MEASURES]
-        table.add_row(entrant, *(f"{value:.3g}" for value in medians))
+    for measure in MEASURES:
+        medians = [statistics.median(getattr(run, measure) for run in runs) for runs in found.values()]
+        table.add_row(measure, *(f"{value:.3g}" for value in medians))
     return table
