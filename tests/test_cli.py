@@ -16,6 +16,7 @@ from jettison import __version__, cli, java
 from jettison.errors import Unsupported
 from jettison.lab.experiments import BENCHMARKS, PAPERS
 
+PROVE = {"rivals": (), "seconds": 60.0}
 COMMANDS = ("demo", "bench", "reproduce", "plan", "run", "top")
 
 
@@ -248,10 +249,27 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(command, "run_bench", lambda console, **how: told.update(how) or [])
-    for option in ("--repetitions", "--pairs"):
+    for option in ("--repetitions", "--pairs", "--repeat"):
         assert CliRunner().invoke(cli.app, ["bench", "sharing", option, "3"]).exit_code == 0
-        assert told == {"name": "sharing", "repetitions": 3, "json_path": None, "only": None, "seeds": range(100)}
+        assert told.pop("repetitions") == 3
+        assert told == {"name": "sharing", "json_path": None, "only": None, "seeds": range(100)} | PROVE
         told.clear()
+    typed = ["bench", "prove", "--workload", "taxi", "--rivals", "plain, tail", "--seconds", "20"]
+    assert CliRunner().invoke(cli.app, typed).exit_code == 0
+    assert (told["only"], told["rivals"], told["seconds"]) == ("taxi", ("plain", "tail"), 20.0)
+
+
+def test_stored_ratios_are_checked_and_a_loss_fails_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from jettison.lab.bench import command
+    from jettison.lab.bench.result import Result, save
+
+    stored, ratios = tmp_path / "stored.json", iter([1.0, 1.01, 1.0, 1.5, 1.51, 1.5])
+    save([Result("cost", 1.0, "s", 1.0, 1.0, at_most=1.2, config={"benchmark": "cost"})], stored)
+    monkeypatch.setattr(command, "run_bench", lambda console, **how: [Result("cost", 1.0, "s", 1.0, next(ratios))])
+    for status in (0, 1):
+        assert CliRunner().invoke(cli.app, ["bench", "--check", str(stored)]).exit_code == status
 
 
 def test_all_benchmarks_run_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +334,7 @@ def help_of(command: str) -> list[str]:
 
 def test_help_names_every_benchmark_and_how_long_it_takes_in_one_line() -> None:
     lines = help_of("bench")
-    assert [one.name for one in BENCHMARKS.values() if f"{one.name} {one.length} {one.what}" not in lines] == []
+    assert [one.name for one in BENCHMARKS.values() if f"{one.name} {one.length or '?'} {one.what}" not in lines] == []
 
 
 def test_help_names_every_paper_how_long_it_takes_and_where_the_report_goes() -> None:

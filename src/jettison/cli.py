@@ -85,16 +85,38 @@ def demo(
 @app.command(cls=_HelpWithTable)
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All of them: 1 to 2 hours.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All of them but prove: 1 to 2 hours.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", "--pairs", help="Runs of each side, alternating.")] = 5,
-    only: Annotated[str | None, typer.Option(metavar="CASE", help="One case of a benchmark that has several.")] = None,
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", "--pairs", "--repeat", help="Runs of each side, alternating.")
+    ] = 5,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", "--workload", metavar="CASE", help="One case of a benchmark that has several."),
+    ] = None,
     seeds: Annotated[
         str, typer.Option(metavar="N", help="For faults: how many runs, or from which seed to which, as in 40:60.")
     ] = "100",
+    rivals: Annotated[
+        str, typer.Option(metavar="A,B", help="For prove: whom to run beside Jettison; all of them, unless given.")
+    ] = "",
+    seconds: Annotated[float, typer.Option(help="For prove: length of a run.")] = 60.0,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Measure the ratios of this file again, and fail where one is worse by 10 %."
+        ),
+    ] = None,
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
     option_values.require_writable("--json", json)
+    if check is not None:
+        from jettison.lab.bench.command import run_check
+        from jettison.lab.bench.result import failed
+
+        if failed(run_check(Console(), check, name=name, only=only)):
+            raise typer.Exit(1)
+        return
     if every == (name is not None):
         got = "both" if every else "neither"
         refuse("the name of a benchmark, or --all", got, hint="`jettison bench --help` lists them, with their times")
@@ -102,7 +124,17 @@ def bench(
     from jettison.lab.bench.result import failed
 
     chosen = option_values.seeds(seeds)
-    results = run_bench(Console(), name=name, repetitions=repetitions, json_path=json, only=only, seeds=chosen)
+    named = tuple(one.strip() for one in rivals.split(",") if one.strip())
+    results = run_bench(
+        Console(),
+        name=name,
+        repetitions=repetitions,
+        json_path=json,
+        only=only,
+        seeds=chosen,
+        rivals=named,
+        seconds=seconds,
+    )
     if failed(results):
         raise typer.Exit(1)
 

@@ -27,16 +27,17 @@ class Kind(enum.Enum):
     APART = "as `CASES`, or a part as `PURE`; it starts Spark by itself"
     PAIRS = "a benchmark by (console, case or None, pairs), and yields results; it starts Spark by itself"
     SEEDED = "as `PAIRS`, with seeds in place of their number"
+    RIVALS = "as `PAIRS`, with names of rivals and the seconds of a run"
 
     @property
     def needs_spark(self) -> bool:
         """Whether it needs pyspark and Java."""
-        return self in (Kind.ON_SPARK, Kind.APART, Kind.PAIRS, Kind.SEEDED)
+        return self not in (Kind.PURE, Kind.CASES)
 
     @property
     def has_cases(self) -> bool:
         """Whether a benchmark of this kind can run one case alone."""
-        return self in (Kind.CASES, Kind.APART, Kind.PAIRS, Kind.SEEDED)
+        return self not in (Kind.PURE, Kind.ON_SPARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,14 @@ class Experiment:
         return function
 
 
-def _named(package: str, *experiments: tuple[str, str, str, Kind, str]) -> Mapping[str, Experiment]:
+def _named(package: str, *experiments: tuple[str, str, str, Kind, str]) -> dict[str, Experiment]:
     return {
         name: Experiment(name, length, what, kind, f"{package}.{function}")
         for name, length, what, kind, function in experiments
     }
 
 
-BENCHMARKS = _named(
+BENCHMARKS: Mapping[str, Experiment] = _named(
     "jettison.lab.bench",
     ("cost", "45 to 60 min", "what a guard costs and keeps, beside plain", Kind.PAIRS, "cost:cost"),
     ("profile", _FEW, "where the driver's CPU goes", Kind.PAIRS, "profile:profile"),
@@ -80,10 +81,13 @@ BENCHMARKS = _named(
     ("settle", _SOME, "exact answers later, beside plain batch", Kind.ON_SPARK, "settle_cost:settle"),
     ("replay", _SOME, "rows that differ as a batch is repeated", Kind.APART, "replay:replay"),
     ("faults", "25 min", "100 runs in which much goes wrong", Kind.SEEDED, "faults:faults"),
+    ("scale", "", "what grows, and how fast", Kind.PAIRS, "scale:scale"),
     ("harm", "35 min", "rows dropped without need, cold", Kind.APART, "harm:harm"),
     ("controller", _UNDER_1, "a step's time; overloads, simulated", Kind.PURE, "pure:controller"),
     ("coverage", _UNDER_1, "how often bounds hold truth, simulated", Kind.PURE, "pure:coverage"),
     ("coverage-tables", _FEW, "docs/bounds.md, simulated", Kind.CASES, "coverage_tables:tables"),
+) | _named(
+    "jettison.lab.prove", ("prove", "90 min each", "each workload beside every rival", Kind.RIVALS, "prove:prove")
 )
 
 
@@ -199,7 +203,7 @@ def listing_of_benchmarks() -> str:
     >>> print(listing_of_benchmarks().splitlines()[0])
     cost                 45 to 60 min what a guard costs and keeps, beside plain
     """
-    return "\n".join(f"{one.name:<21}{one.length:<13}{one.what}" for one in BENCHMARKS.values())
+    return "\n".join(f"{one.name:<21}{one.length or '?':<13}{one.what}" for one in BENCHMARKS.values())
 
 
 def listing_of_papers() -> str:

@@ -39,9 +39,9 @@ _SHARES = (0.5, 0.2, 0.1)
 _FILES = 30
 _ENOUGH_BOUNDS = 30
 _SCHEMA = "id BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP"
-_WEEK_US = 7 * 86_400 * 10**6
-_FLIGHTS = "flights_2001_3m/flights_2001h1.parquet"
-_TAXI = "nyc_yellow_taxi_samples/yellow_tripdata_10k_per_month_2018_2020.parquet"
+WEEK_US = 7 * 86_400 * 10**6
+FLIGHTS = "flights_2001_3m/flights_2001h1.parquet"
+TAXI = "nyc_yellow_taxi_samples/yellow_tripdata_10k_per_month_2018_2020.parquet"
 
 Rows = tuple[Any, Any, Any]
 """Keys, values, and event times in microseconds, in their order."""
@@ -115,8 +115,8 @@ def _streams() -> dict[str, Stream]:
     by_share = {"UniformDrop": partial(scripted, UniformDrop)}
     return {
         "demo": Stream(demo, SPARK_SCHEMA, ("partition", "offset"), shed_fares, by_share, "zone"),
-        "taxi": _real(data / _TAXI, _taxi, "6 hours", runs=5),
-        "flights": _real(data / _FLIGHTS, _flights, "1 day"),
+        "taxi": _real(data / TAXI, taxi, "6 hours", runs=5),
+        "flights": _real(data / FLIGHTS, flights, "1 day"),
     }
 
 
@@ -148,16 +148,16 @@ def _land(folder: Path, rows: Rows) -> None:
         os.utime(path, (number, number))  # files are taken in the order of their age
 
 
-def _taxi(table: pa.Table) -> Rows:
+def taxi(table: pa.Table) -> Rows:
     """Fares by pickup zone; three years folded onto one week."""
-    at_us = _times_us(table, "pickup_datetime") % _WEEK_US
+    at_us = _times_us(table, "pickup_datetime") % WEEK_US
     order = np.argsort(at_us, kind="stable")
     order = order[table["in_month"].to_numpy(zero_copy_only=False)[order]]
     fare = np.clip(table["fare_amount"].to_numpy().astype(float), 0, 500)
     return table["pickup_location_id"].to_numpy().astype(np.int64)[order], fare[order], at_us[order]
 
 
-def _flights(table: pa.Table) -> Rows:
+def flights(table: pa.Table) -> Rows:
     """Minutes late by origin."""
     origin = table["origin"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     return origin, table["delay"].to_numpy().astype(float), _times_us(table, "date")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from jettison import extras, java
 from jettison.errors import did_you_mean, refuse
+from jettison.lab.bench.check import as_result, check, stored_ratios
 from jettison.lab.bench.result import Result, save, show
 from jettison.lab.experiments import BENCHMARKS, Kind
 
@@ -23,8 +25,10 @@ def run_bench(
     json_path: Path | None = None,
     only: str | None = None,
     seeds: Sequence[int] = range(100),
+    rivals: Sequence[str] = (),
+    seconds: float = 60.0,
 ) -> list[Result]:
-    """Run one benchmark or all of them, print the results and save them."""
+    """Run one benchmark, or all but those of hours, print the results and save them."""
     if name is not None and name not in BENCHMARKS:
         hint = did_you_mean(name, BENCHMARKS, otherwise="--all runs all of them")
         refuse(f"the benchmark must be one of {', '.join(BENCHMARKS)}", repr(name), hint=hint)
@@ -35,14 +39,14 @@ def run_bench(
         with_cases = [one.name for one in BENCHMARKS.values() if one.kind.has_cases]
         hint = f"name one of these benchmarks: {', '.join(with_cases)}"
         refuse("--only needs a benchmark of several cases", repr(name) if name else "no benchmark", hint=hint)
-    chosen = [one for one in BENCHMARKS.values() if name in (None, one.name)]
+    chosen = [one for one in BENCHMARKS.values() if name == one.name or (name is None and one.kind is not Kind.RIVALS)]
     if any(one.kind.needs_spark for one in chosen):
         extras.require("pyspark", where="`jettison bench`" if name is None else f"`jettison bench {name}`")
         java.require_java()
     results: list[Result] = []
 
-    def add(found: list[Result]) -> None:
-        results.extend(found)
+    def add(benchmark: str, found: Sequence[Result]) -> None:
+        results.extend(replace(one, config={"benchmark": benchmark, **one.config}) for one in found)
         if json_path is not None:
             save(results, json_path)  # what is measured is not lost should the next one fail
 
@@ -53,18 +57,34 @@ def run_bench(
             for one in on_spark:
                 console.print(f"{one.name} ...", highlight=False)
                 with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
-                    add(one.load()(spark, Path(scratch), repetitions))
+                    add(one.name, one.load()(spark, Path(scratch), repetitions))
     for one in chosen:
         if one.kind is not Kind.ON_SPARK:
             console.print(f"{one.name} ...", highlight=False)
             last: dict[Kind, tuple[Any, ...]] = {Kind.PAIRS: (repetitions,), Kind.SEEDED: (seeds,)}
+            last[Kind.RIVALS] = (repetitions, rivals, seconds)
             given = () if one.kind is Kind.PURE else (console, only, *last.get(one.kind, ()))
             found = one.load()(*given)
             for of_one_case in [found] if one.kind is Kind.PURE else found:
-                add(of_one_case)
+                add(one.name, of_one_case)
     if results:
         show(results, console)
     if json_path is not None:
         save(results, json_path)
         console.print(f"Results: {json_path}.", highlight=False)
+    return results
+
+
+def run_check(
+    console: Console, path: Path, *, name: str | None = None, only: str | None = None, pairs: int = 2
+) -> list[Result]:
+    """Measure the ratios of a file again, round by round, and say which are worse; see `check`."""
+    quiet = Console(quiet=True)
+
+    def measure(benchmark: str) -> list[Result]:
+        console.print(f"{benchmark}, {pairs} pairs ...", highlight=False)
+        return run_bench(quiet, name=benchmark, repetitions=pairs, only=only)
+
+    results = [as_result(one) for one in check(stored_ratios(path, name), measure)]
+    show(results, console)
     return results

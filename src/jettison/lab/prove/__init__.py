@@ -1,0 +1,1 @@
+"""Jettison beside its rivals: the same stream, bound and machine, in turn."""
