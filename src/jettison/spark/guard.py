@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from jettison.runtime.plan_file import MOST_OFTEN
 from jettison.spark import validate
+from jettison.spark.batch_scalar import with_scalar
 from jettison.spark.drop_point import (
     ARRIVALS_US,
     KEPT,
@@ -71,7 +72,8 @@ def _with_helpers(
 ) -> tuple[DataFrame, Column, list[str]]:
     """The rows with plan and helper columns, the plan's fields, and the names of all that is dropped again."""
     validate.no_reserved_column(rows, [PLAN], where=point.place)
-    seen, fields, names = _with_plan(rows if point.observed else rows.where(point.seen_mark), point, plan)
+    counted = rows if point.observed else rows.where(point.seen_mark)
+    seen, fields, names = _with_plan(counted, point, mechanism, plan)
     helpers = mechanism.helpers(seen, point, fields)
     passing = [*names, *(name for columns in helpers for name in columns)]
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _ARRIVED, _SAMPLE], where=point.place)
@@ -80,18 +82,24 @@ def _with_helpers(
     return seen, fields, passing
 
 
-def _with_plan(rows: DataFrame, point: DropPoint, plan: DataFrame | Column) -> tuple[DataFrame, Column, list[str]]:
+def _with_plan(
+    rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame | Column
+) -> tuple[DataFrame, Column, list[str]]:
     """The rows with the plan beside them, its fields as a struct, and the names of its columns.
 
-    Without a valid plan there is no row to join, and all fields are null. They stand side by side, because a struct is a
-    new object for every row; but drop points that share a reading of the plan share what is broadcast too.
+    Without a valid plan all fields are null. Small plans come as a scalar subquery, which is one small job. Those that are
+    large, or shared by several drop points, are broadcast: a subquery's value travels with every task.
     """
     if isinstance(plan, Column):
         return rows.withColumn(PLAN, computed_once(plan)), F.col(PLAN), [PLAN]
     if point.group is not None:
         joined = rows.join(F.broadcast(plan), how="left")
         return joined.withColumn(PLAN, computed_once(F.col(PLAN)[point.name])), F.col(PLAN), [PLAN]
-    fields = plan.select(F.col(PLAN)[point.name].alias(PLAN)).select(f"{PLAN}.*")
+    own = plan.select(F.col(PLAN)[point.name].alias(PLAN))
+    if not mechanism.has_large_plans:
+        beside = with_scalar(rows, own, PLAN)
+        return beside.withColumn(PLAN, computed_once(F.col(PLAN))), F.col(PLAN), [PLAN]
+    fields = own.select(f"{PLAN}.*")  # side by side, because a struct from a join is a new object for every row
     names = {name: f"{PLAN}_{name}" for name in fields.columns}
     joined = rows.join(F.broadcast(fields.withColumnsRenamed(names)), how="left")
     return joined, F.struct(*[F.col(long).alias(name) for name, long in names.items()]), [*names.values()]
