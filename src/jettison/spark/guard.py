@@ -96,13 +96,16 @@ def _with_plan(
         joined = rows.join(F.broadcast(plan), how="left")
         return joined.withColumn(PLAN, computed_once(F.col(PLAN)[point.name])), F.col(PLAN), [PLAN]
     own = plan.select(F.col(PLAN)[point.name].alias(PLAN))
-    if not mechanism.has_large_plans:
-        beside = with_scalar(rows, own, PLAN)
-        return beside.withColumn(PLAN, computed_once(F.col(PLAN))), F.col(PLAN), [PLAN]
-    fields = own.select(f"{PLAN}.*")  # side by side, because a struct from a join is a new object for every row
+    # Side by side: a struct from a join is a new object for every row, and to hold on to one costs more than numbers.
+    fields = own.select(f"{PLAN}.*")
     names = {name: f"{PLAN}_{name}" for name in fields.columns}
-    joined = rows.join(F.broadcast(fields.withColumnsRenamed(names)), how="left")
-    return joined, F.struct(*[F.col(long).alias(name) for name, long in names.items()]), [*names.values()]
+    if mechanism.has_large_plans:
+        beside = rows.join(F.broadcast(fields.withColumnsRenamed(names)), how="left")
+    else:
+        with_struct = with_scalar(rows, own, PLAN)
+        beside = with_struct.withColumns({long: computed_once(F.col(PLAN)[name]) for name, long in names.items()})
+        beside = beside.drop(PLAN)
+    return beside, F.struct(*[F.col(long).alias(name) for name, long in names.items()]), [*names.values()]
 
 
 def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[DataFrame, list[Column]]:
@@ -181,9 +184,10 @@ def computed_once(column: Column) -> Column:
     """The same values, in a form that the optimizer does not copy to every place where the column is used.
 
     Filters are pushed below projections, with the projected expressions put in place of their names: a helper would be
-    computed once for every use. It leaves alone what is not deterministic.
+    computed once for every use. It leaves alone what is not deterministic. `CASE` would do the same, but the code that
+    Spark generates for it keeps every value in a field of an object, which for arrays and structs is expensive.
     """
-    return F.when(F.spark_partition_id() >= 0, column)
+    return F.call_function("if", F.spark_partition_id() >= 0, column, F.lit(None))
 
 
 def _seen_and_kept(keep: Column) -> list[Column]:
