@@ -20,7 +20,7 @@ def start_driver(name: str, folder: Path, *arguments: str) -> subprocess.Popen[b
     return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)
 
 
-def kill_when(driver: subprocess.Popen[bytes], ready: Callable[[], bool], *, within_s: float = 300) -> None:
+def kill_when(driver: subprocess.Popen[bytes], ready: Callable[[], bool], *, within_s: float = 900) -> None:
     """Send kill -9 to the driver, its JVM and its workers, if any, as soon as `ready` says so."""
     try:
         deadline = time.monotonic() + within_s

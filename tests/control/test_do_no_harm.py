@@ -1,6 +1,6 @@
 """No row is dropped that could have been kept, and none is dropped for nothing: the controller on plants like Spark.
 
-One seed or a few of each claim: `jettison bench controller` runs twenty.
+One seed or a few of each claim: `jettison bench controller` runs twenty for most of them, not for all.
 """
 
 from __future__ import annotations
