@@ -73,17 +73,20 @@ class StartUp:
         """How many times slower than it will be the process may have been in that time, by what is known of its costs."""
         if self._first is None:
             return 1.0
-        known = costs is not None and self._later
-        first_rows_s = costs.predict(self._first[2], self._first[2]) if known else 0.0
+        costs = costs if self._later else None  # before, they are those of an earlier process
+        first_rows_s = 0.0 if costs is None else costs.predict(self._first[2], self._first[2])
         cold_s = min(_COLD_FOR * max(self._first[1] - first_rows_s, 0.0), _COLD_S)
         age_s = (from_s + to_s) / 2 - self.warm_from_s
-        if costs is not None and self._later and age_s >= _TOLD * cold_s:
-            latest = self._later[-1][1]
-            early = [
-                duration_s / costs.predict(seen, kept)
-                for at_s, seen, kept, duration_s in self._later
-                if at_s <= age_s / 2 and latest / 3 <= seen <= 3 * latest
-            ]
-            if len(early) >= _BATCHES and statistics.median(early[-_BATCHES:]) < _FALL:
-                return 1.0
+        if costs is not None and age_s >= _TOLD * cold_s and self._falls_no_more(costs, age_s):
+            return 1.0
         return 1 + (COLDEST - 1) * min(max((3 * cold_s - age_s) / max(2 * cold_s, 1e-3), 0.0), 1.0)
+
+    def _falls_no_more(self, costs: Costs, age_s: float) -> bool:
+        """Whether batches of this size, at half the age, took no longer than costs say by now."""
+        latest = self._later[-1][1]
+        early = [
+            duration_s / costs.predict(seen, kept)
+            for at_s, seen, kept, duration_s in self._later
+            if at_s <= age_s / 2 and latest / 3 <= seen <= 3 * latest
+        ]
+        return len(early) >= _BATCHES and statistics.median(early[-_BATCHES:]) < _FALL
