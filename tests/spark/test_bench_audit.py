@@ -52,8 +52,8 @@ def test_real_files_become_rows_in_the_order_of_time() -> None:
             "in_month": [True, True, False],
         }
     )
-    keys, fares, at_us = audits._taxi(taxi)
+    keys, fares, at_us = audits.taxi(taxi)
     assert (keys.tolist(), fares.tolist()) == ([8, 7], [8.0, 0.0]), "two days after a Monday, a week later"
     assert np.all(np.diff(at_us) > 0)
     flights = pa.table({"origin": ["a", "b", "a"], "delay": pa.array([1, -2, 3], pa.int16()), "date": times})
-    assert [part.tolist() for part in audits._flights(flights)[:2]] == [[0, 1, 0], [1.0, -2.0, 3.0]]
+    assert [part.tolist() for part in audits.flights(flights)[:2]] == [[0, 1, 0], [1.0, -2.0, 3.0]]
