@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 from jettison.answers.estimate import (
     FEW_ROWS,
-    Core,
+    Answer,
     Estimate,
     Estimator,
     Moments,
     Ops,
     Value,
     Weights,
-    collapse,
+    collapsed,
     effective_rows,
+    over,
 )
 
 _RATIO, _STEPS = 1.05, 128  # of the distances at which bounds can lie, on either side
@@ -44,35 +45,44 @@ def percentile_estimate(percentage: float) -> Estimator:
     """
     p = percentage
 
-    def core(ops: Ops, weights: Weights, moments: Moments, z: float) -> Core:
-        value = ops.at(moments.percentiles, _STEPS + 1)
-        kept_share = _kept_share(ops, weights, moments.plain_percentiles, value, p)
-        share = ops.once(kept_share, lambda kept: _risk_share(ops, weights, p, kept))
-        below = ops.once(share, lambda of_risk: _gap(ops, weights, p, of_risk, z, -1.0))
-        above = ops.once(share, lambda of_risk: _gap(ops, weights, p, of_risk, z, 1.0))
-        value = ops.where(weights.largest > 1.0, value, ops.at(moments.plain_percentiles, _STEPS + 1))
-        rows = effective_rows(ops, weights)
-        return Core(value, weights.kept, weights.largest, rows, z, below, above, 0.0, 0.0, moments.percentiles)
+    def estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value:
+        def of_value(value: Value) -> Value:
+            return ops.once((_kept_share(ops, weights, moments.plain_percentiles, value, p),), partial(of_kept, value))
 
-    def bounds(ops: Ops, core: Core) -> Estimate:
-        beyond = core.rows * min(p, 1.0 - p)
-        low = _bound(ops, core.percentiles, core.low, p, beyond, lambda step: step)
-        high = _bound(ops, core.percentiles, core.high, 1.0 - p, beyond, lambda step: 2 * (_STEPS + 1) - step)
-        made = collapse(ops, core, low, high, FEW_ROWS)
-        known = ops.present(low + high, math.inf) < math.inf
-        return replace(made, enough=made.enough & (beyond >= _FEW_BEYOND) & known)
+        def of_kept(value: Value, kept: Value) -> Value:
+            share, rows = _risk_share(ops, weights, p, kept), effective_rows(ops, weights)
+            return ops.once((share,), lambda share: ops.once((_square(weights, p, share), rows), partial(gaps, value, share)))
 
-    return Estimator(core, bounds)
+        def gaps(value: Value, share: Value, square: Value, rows: Value) -> Value:
+            of_sides = (_gap(ops, weights, p, share, square, z, side) for side in (-1.0, 1.0))
+            return ops.once((*of_sides, rows * min(p, 1.0 - p)), partial(bounds, value, rows))
+
+        def bounds(value: Value, rows: Value, below: Value, above: Value, beyond: Value) -> Value:
+            low = _bound(ops, moments.percentiles, below, p, beyond, lambda step: step)
+            high = _bound(ops, moments.percentiles, above, 1.0 - p, beyond, lambda step: 2 * (_STEPS + 1) - step)
+            return ops.once((low, high), partial(bounded, value, (rows >= FEW_ROWS) & (beyond >= _FEW_BEYOND)))
+
+        def bounded(value: Value, enough: Value, low: Value, high: Value) -> Value:
+            known = ops.present(low + high, math.inf) < math.inf
+            plain = ops.at(moments.plain_percentiles, _STEPS + 1)
+            return answer(ops, Estimate(value, low, high, plain, weights.uncertain <= 0, enough & known))
+
+        return ops.once((ops.at(moments.percentiles, _STEPS + 1),), of_value)
+
+    return estimate
 
 
-def _gap(ops: Ops, weights: Weights, p: float, share: Value, z: float, side: float) -> Value:
+def _square(weights: Weights, p: float, share: Value) -> Value:
+    """Variance of the sum D if that share of the risk lies below the percentile."""
+    return weights.risk * (p * p + (1.0 - 2.0 * p) * share)
+
+
+def _gap(ops: Ops, weights: Weights, p: float, share: Value, square: Value, z: float, side: float) -> Value:
     """How far the rank of a bound lies from p, below it if `side` is -1; `share` of the risk lies below the percentile."""
-    square = weights.risk * ((1.0 - p) ** 2 * share + p * p * (1.0 - share))
     cube = (weights.risk_excess - weights.risk) * ((1.0 - p) ** 3 * share - p**3 * (1.0 - share))
     skewness = ops.present(ops.divide(cube, square * ops.sqrt(square)), 0.0)
-    margin = ops.divide(ops.sqrt(square), weights.total)
-    row = ops.divide(0.5 - p, weights.total)  # so far the rank of a percentile lies from its share, by definition
-    return margin * (z + skewness * (side * (z * z - 1.0) / 6.0)) + row * side
+    row = (0.5 - p) * side  # so far the rank of a percentile lies from its share, by definition
+    return over(ops, ops.sqrt(square) * (z + skewness * (side * (z * z - 1.0) / 6.0)) + row, weights.total)
 
 
 def _bound(
@@ -88,7 +98,7 @@ def _kept_share(ops: Ops, weights: Weights, plain: Value, value: Value, p: float
     """Share of the kept rows below a percentile's value: as near to p as it can be, give or take a row."""
     below, up_to = ops.places(plain, value)
     row = ops.present(ops.divide(1.0, weights.kept), 0.0)
-    least, most = (ops.once(place, lambda at: _rank(ops, p, at)) for place in (below - 1, up_to))
+    least, most = (ops.once((place,), lambda at: _rank(ops, p, at)) for place in (below - 1, up_to))
     return ops.smaller(ops.larger(p, least - row), most + row)
 
 

@@ -54,7 +54,7 @@ NUMPY = Ops(
     present=lambda x, otherwise: np.where(np.isnan(x), otherwise, x),
     at=_at,
     places=_places,
-    once=lambda value, body: body(value),
+    once=lambda values, body: body(*values),
 )
 """For floats and numpy arrays."""
 
@@ -75,11 +75,11 @@ def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = Non
     x, w = np.broadcast_arrays(np.asarray(values, float), np.asarray(weights, float))
     group = np.ones(x.shape, bool) if kept is None else np.asarray(kept, bool)
     row = group & ~np.isnan(x)
-    x, largest = np.where(row, x, 0.0), np.where(group, w, 0.0).max(axis=-1)
+    x, uncertain = np.where(row, x, 0.0), np.sum(group & (w > 1.0), axis=-1)
     w = np.where(row, w, 0.0)
     u, risky = np.where(row, w * (w - 1.0), 0.0), row & (w > 1.0)
-    kept_rows, at_risk, *sums = (np.sum(part, axis=-1) for part in (row, risky, w, u, u * u, u * (w - 1.0)))
-    return Weights(kept_rows, at_risk, sums[0], sums[1], sums[2], sums[3], largest), _moments(x, w, u, row, risky)
+    kept_rows, *sums = (np.sum(part, axis=-1) for part in (row, w, u, u * u, u * (w - 1.0)))
+    return Weights(kept_rows, uncertain, *sums), _moments(x, w, u, row, risky)
 
 
 def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Moments:
@@ -94,10 +94,11 @@ def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Momen
             plain_variance=per(square * n, n - 1.0),
             weighted_sum=np.where(n > 0, (w * x).sum(axis=-1), np.nan),
             risk_square=(u * x * x).sum(axis=-1),
-            cov_weight=per((w * centred).sum(axis=-1), n),
-            cov_weighted=per((w * x * centred).sum(axis=-1), n),
-            cov_risk=per((u * centred).sum(axis=-1), n),
-            cov_risked=per((u * x * centred).sum(axis=-1), n),
+            about_weight=(w * centred).sum(axis=-1),
+            about_weighted=(w * x * centred).sum(axis=-1),
+            about_risk=(u * centred).sum(axis=-1),
+            about_risked=(u * x * centred).sum(axis=-1),
+            at_risk=risky.sum(axis=-1),
             risk_mean=risk_mean,
             risk_variance=risk_variance,
             skewness=per(third, risk_variance**1.5),

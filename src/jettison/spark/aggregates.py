@@ -20,7 +20,7 @@ from jettison.answers.estimate import Estimate, Estimator, Moments, Ops, Weights
 from jettison.answers.ranks import percentile_estimate, percentile_ranks
 from jettison.errors import refuse
 from jettison.spark import doubts
-from jettison.spark.named_column import with_name
+from jettison.spark.named_column import with_name, with_names
 
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not
 
@@ -49,7 +49,7 @@ _OPS = Ops(  # none of them raises in ANSI mode
         F.size(F.filter(values, lambda each: each < x)),
         F.size(F.filter(values, lambda each: each <= x)),
     ),
-    once=with_name,
+    once=lambda values, body: with_names([_column(value) for value in values], body),
 )
 
 
@@ -222,8 +222,8 @@ def _aggregate(
     weights, own = _weights(value.cast("double"), w), None if plain is None else plain(value)
 
     def answers(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
-        numbers = estimator.core(_OPS, of_weights, of_moments, z)
-        return _with_names((numbers,), lambda core, own: by_doubt(estimator.bounds(_OPS, core), core.kept, own), own)
+        made: Column = estimator(_OPS, of_weights, of_moments, z, lambda _, found: by_doubt(found, of_weights.kept, own))
+        return made
 
     made = _with_names((weights, moments(value, w)), answers, own)
     # Chosen out here, because Spark refuses subqueries inside the function that names are made with.
@@ -232,12 +232,9 @@ def _aggregate(
 
 def _weights(x: Column, w: Column) -> Weights:
     u = w * (w - 1.0)
-    total, risk, risk_squared, risk_excess = (
-        F.sum(F.when(x.isNotNull(), part)) for part in (w, u, u * u, u * (w - 1.0))
-    )
+    sums = (F.sum(F.when(x.isNotNull(), part)) for part in (w, u, u * u, u * (w - 1.0)))
     # A row without a weight was dropped and only counted: then the answer is never exact, whatever the others weigh.
-    largest = F.max(F.coalesce(w, F.lit(float("inf"))))
-    return Weights(F.count(x), F.count(F.when(w > 1.0, x)), total, risk, risk_squared, risk_excess, largest)
+    return Weights(F.count(x), F.count(F.when(w.isNull() | (w > 1.0), 1)), *sums)
 
 
 def _sum_moments(column: Column, w: Column) -> Moments:
@@ -248,6 +245,7 @@ def _sum_moments(column: Column, w: Column) -> Moments:
         plain_sum=F.coalesce(F.try_sum(column).cast("double"), weighted),
         weighted_sum=weighted,
         risk_square=F.sum(w * (w - 1.0) * x * x),
+        at_risk=F.count(risky),
         risk_mean=F.avg(risky),
         risk_variance=F.var_pop(risky),
         skewness=F.skewness(risky),
@@ -256,23 +254,27 @@ def _sum_moments(column: Column, w: Column) -> Moments:
 
 def _mean_moments(column: Column, w: Column) -> Moments:
     x, u = column.cast("double"), w * (w - 1.0)
+    risky = F.when(w > 1.0, x)
     return Moments(
         plain_mean=F.try_avg(column).cast("double"),
-        cov_weight=F.covar_pop(w, x),
-        cov_risk=F.covar_pop(u, x),
-        cov_risked=F.covar_pop(u * x, x),
-        skewness=F.skewness(F.when(w > 1.0, x)),
+        weighted_sum=F.sum(w * x),
+        about_risk=F.regr_sxy(u, x),
+        about_risked=F.regr_sxy(u * x, x),
+        at_risk=F.count(risky),
+        skewness=F.skewness(risky),
     )
 
 
 def _spread_moments(column: Column, w: Column) -> Moments:
     x = column.cast("double")
+    risky = F.when(w > 1.0, x)
     return Moments(
         plain_mean=F.avg(x),
         plain_variance=F.var_samp(x),
-        cov_weight=F.covar_pop(w, x),
-        cov_weighted=F.covar_pop(w * x, x),
-        kurtosis=F.kurtosis(F.when(w > 1.0, x)),
+        about_weight=F.regr_sxy(w, x),
+        about_weighted=F.regr_sxy(w * x, x),
+        at_risk=F.count(risky),
+        kurtosis=F.kurtosis(risky),
     )
 
 
@@ -310,23 +312,25 @@ def by_doubt(found: Estimate, kept: Column, own: Column | None, *, dependent: st
     dependent
         Status of an answer over rows that share decisions; `None` if its bounds take that into account.
     """
-    value = found.value
+    value, plain = found.value, found.plain
     if own is not None:
         whole = F.when(F.typeof(own) == "bigint", F.round(value)).otherwise(value)  # reading a long would only cut
-        value = F.when(found.exact, own).otherwise(fitted(whole, own))
-    known = {"value": value, "lower": found.lower, "upper": found.upper, "kept": kept, "exact": found.exact}
-    bounded = F.when(found.enough, BOUNDED).otherwise(FEW_ROWS)
+        value, plain = fitted(whole, own), own
 
-    def struct(parts: Column, doubt: int) -> Column:
-        bounds = F.lit(dependent) if doubt > 1 and dependent else parts["bounded"]
+    def struct(doubt: Column) -> Column:
         # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
-        lower, upper = (F.when(~parts["exact"], parts[end]) if doubt else parts[end] for end in ("lower", "upper"))
-        status = F.when(parts["exact"], UNCONFIRMED if doubt else EXACT).otherwise(bounds)
-        made = {"value": parts["value"], "lower": lower, "upper": upper, "kept": parts["kept"], "status": status}
+        known, bounds = F.when(doubt < 1, found.plain), F.when(found.enough, BOUNDED).otherwise(FEW_ROWS)
+        status = F.when(found.exact, F.when(doubt < 1, EXACT).otherwise(UNCONFIRMED))
+        made = {
+            "value": F.when(found.exact, plain).otherwise(value),
+            "lower": F.when(found.exact, known).otherwise(found.lower),
+            "upper": F.when(found.exact, known).otherwise(found.upper),
+            "kept": kept,
+            "status": (status.when(doubt > 1, dependent) if dependent else status).otherwise(bounds),
+        }
         return F.struct(*[column.alias(name) for name, column in made.items()])
 
-    parts = F.struct(*[column.alias(name) for name, column in known.items()], bounded.alias("bounded"))
-    return with_name(parts, lambda parts: F.array(*[struct(parts, doubt) for doubt in range(3)]))
+    return F.transform(F.array(*map(F.lit, range(3))), struct)
 
 
 def fitted(value: Column, like: Column) -> Column:

@@ -120,7 +120,7 @@ def join_totals(
     )
     exact, margin, total = F.col("largest") <= 1.0, z * F.sqrt("variance"), F.col("value")
     plain = F.coalesce(F.col("own").cast("double"), total)
-    lower, upper = (F.when(exact, plain).otherwise(end) for end in (total - margin, total + margin))
-    found = estimate.Estimate(total, lower, upper, exact, F.col("decided") >= estimate.FEW_ROWS)
+    enough = F.col("decided") >= estimate.FEW_ROWS
+    found = estimate.Estimate(total, total - margin, total + margin, plain, exact, enough)
     answers = by_doubt(found, F.col("kept"), F.col("own"), dependent=None)
     return sums.select(*names, F.get(answers, doubts.doubt(None)).alias("answer")).select(*names, "answer.*")
