@@ -106,8 +106,8 @@ class Moments:
         Sums of w, w x, u and u x, each times x minus the plain mean: without cancellation.
     at_risk
         Number of rows with w > 1.
-    risk_mean, risk_variance, skewness, kurtosis
-        Mean, population variance, skewness and excess kurtosis of x over these.
+    risky_sum, risky_square, skewness, kurtosis
+        Sums of x and of x squared, skewness and excess kurtosis of x over these.
     percentiles, plain_percentiles
         At the shares of `ranks.percentile_ranks`, each row counted as often as it weighs, and each counted once.
     """
@@ -122,8 +122,8 @@ class Moments:
     about_risk: Value = None
     about_risked: Value = None
     at_risk: Value = None
-    risk_mean: Value = None
-    risk_variance: Value = None
+    risky_sum: Value = None
+    risky_square: Value = None
     skewness: Value = None
     kurtosis: Value = None
     percentiles: Value = None
@@ -152,14 +152,18 @@ Answer = Callable[[Ops, Estimate], Value]
 
 def collapsed(ops: Ops, found: Estimate) -> Value:
     """The estimate itself, which is the plain answer where nothing was dropped."""
-    value, lower, upper = (ops.where(found.exact, found.plain, part) for part in (found.value, found.lower, found.upper))
+    value, lower, upper = (
+        ops.where(found.exact, found.plain, part) for part in (found.value, found.lower, found.upper)
+    )
     return replace(found, value=value, lower=lower, upper=upper)
 
 
 class Estimator(Protocol):
     """Makes an estimate of sums, and an answer of the estimate; `z` comes from `quantile`."""
 
-    def __call__(self, ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value: ...
+    def __call__(
+        self, ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /
+    ) -> Value: ...
 
 
 def quantile(confidence: float) -> float:
@@ -206,18 +210,19 @@ def sum_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer:
     """Their sum, by Horvitz and Thompson: variance is the sum of u x squared."""
     margin = ops.sqrt(ops.present(moments.risk_square, 0.0))
 
-    def named(mean: Value, variance: Value) -> Value:
-        square = mean * mean + variance
+    def named(mean: Value, square: Value) -> Value:
+        # Digits are lost here where the spread is small beside the mean, and matters as little for a sum.
+        variance = ops.larger(square - mean * mean, 0.0)
 
         def about_zero(skewness: Value) -> Value:
             cube = mean * (square + 2.0 * variance) + skewness * variance * ops.sqrt(variance)
             return over(ops, cube, square * ops.sqrt(square))
 
-        return _around(
-            ops, weights, moments, z, moments.plain_sum, moments.weighted_sum, margin, answer, about_zero
-        )
+        plain, value = moments.plain_sum, moments.weighted_sum
+        return _around(ops, weights, moments, z, plain, value, margin, answer, about_zero)
 
-    return ops.once((ops.present(moments.risk_mean, 0.0), ops.present(moments.risk_variance, 0.0)), named)
+    rows = ops.larger(moments.at_risk * 1.0, 1.0)
+    return ops.once(tuple(ops.present(part, 0.0) / rows for part in (moments.risky_sum, moments.risky_square)), named)
 
 
 def mean_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value:

@@ -51,7 +51,9 @@ def percentile_estimate(percentage: float) -> Estimator:
 
         def of_kept(value: Value, kept: Value) -> Value:
             share, rows = _risk_share(ops, weights, p, kept), effective_rows(ops, weights)
-            return ops.once((share,), lambda share: ops.once((_square(weights, p, share), rows), partial(gaps, value, share)))
+            return ops.once(
+                (share,), lambda share: ops.once((_square(weights, p, share), rows), partial(gaps, value, share))
+            )
 
         def gaps(value: Value, share: Value, square: Value, rows: Value) -> Value:
             of_sides = (_gap(ops, weights, p, share, square, z, side) for side in (-1.0, 1.0))

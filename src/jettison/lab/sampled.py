@@ -84,7 +84,7 @@ def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = Non
 
 def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Moments:
     n, (mean, square, _, _) = row.sum(axis=-1), _central(x, row)
-    risk_mean, risk_variance, third, fourth = _central(x, risky)
+    _, risk_variance, third, fourth = _central(x, risky)
     centred = np.where(row, x - mean[..., None], 0.0)
     per = NUMPY.divide
     with np.errstate(invalid="ignore"):
@@ -99,8 +99,8 @@ def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Momen
             about_risk=(u * centred).sum(axis=-1),
             about_risked=(u * x * centred).sum(axis=-1),
             at_risk=risky.sum(axis=-1),
-            risk_mean=risk_mean,
-            risk_variance=risk_variance,
+            risky_sum=np.where(risky, x, 0.0).sum(axis=-1),
+            risky_square=np.where(risky, x * x, 0.0).sum(axis=-1),
             skewness=per(third, risk_variance**1.5),
             kurtosis=per(fourth, risk_variance**2) - 3.0,
         )

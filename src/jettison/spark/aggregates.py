@@ -222,7 +222,9 @@ def _aggregate(
     weights, own = _weights(value.cast("double"), w), None if plain is None else plain(value)
 
     def answers(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
-        made: Column = estimator(_OPS, of_weights, of_moments, z, lambda _, found: by_doubt(found, of_weights.kept, own))
+        made: Column = estimator(
+            _OPS, of_weights, of_moments, z, lambda _, found: by_doubt(found, of_weights.kept, own)
+        )
         return made
 
     made = _with_names((weights, moments(value, w)), answers, own)
@@ -246,8 +248,8 @@ def _sum_moments(column: Column, w: Column) -> Moments:
         weighted_sum=weighted,
         risk_square=F.sum(w * (w - 1.0) * x * x),
         at_risk=F.count(risky),
-        risk_mean=F.avg(risky),
-        risk_variance=F.var_pop(risky),
+        risky_sum=F.sum(risky),
+        risky_square=F.sum(risky * risky),
         skewness=F.skewness(risky),
     )
 

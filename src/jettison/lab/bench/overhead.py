@@ -38,6 +38,7 @@ def small_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
         costs.over(f"small batch, {_BOUNDS}: task CPU", _BOUNDS, _BATCH_CPU, "s", at_most=75 / 51),
         costs.over(f"small batch, {_FULL}: task CPU", _FULL, _BATCH_CPU, "s"),
         costs.over(f"small batch, {_BOUNDS}: median batch", _BOUNDS, _BATCH, "s"),
+        costs.over(f"small batch, {_BOUNDS}: planning", _BOUNDS, attrgetter("planning_s"), "s"),
     ]
 
 

@@ -31,13 +31,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a query took: task CPU and rows; after its first batches rows a second, time and CPU of one."""
+    """What one run of a query took: task CPU and rows; after its first batches rows a second, and of one batch the time,
+    the task CPU and the time that Spark plans it.
+    """
 
     cpu_s: float
     rows: int
     rows_per_s: float
     batch_s: float
     batch_cpu_s: float
+    planning_s: float
 
 
 class Took(NamedTuple):
@@ -155,6 +158,7 @@ def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: 
         rows_per_s=sum(p.numInputRows for p in later) / sum(seconds),
         batch_s=statistics.median(seconds),
         batch_cpu_s=_cpu_s(stages, str(query.runId), later[0].batchId) / len(later),
+        planning_s=statistics.median(p.durationMs["queryPlanning"] / 1e3 for p in later),
     )
 
 
