@@ -1,10 +1,10 @@
 """Carries the current plan into every micro-batch of a running query.
 
-A one-row DataFrame over the plan file stands beside the stream: Spark reads it again for every micro-batch, so the plan
+A one-row DataFrame over the plan file is joined to the stream: Spark reads it again for every micro-batch, so the plan
 changes without a restart, at the cost of one tiny job a batch, and all tasks of a batch see the same version. Which of
 the plans on file it takes depends on the batch's own time, which Spark keeps in its offset log: a batch that is repeated
-after a crash runs under the plan that it had. The read itself observes which version it took, off the row path, so that
-progress events tell it.
+after a crash runs under the plan that it had. (In a scalar subquery the time would be that of the attempt.) The read
+itself observes which version it took, off the row path, so that progress events tell it.
 
 Where a replacement fails those who are reading, as on an object store, there are two files, replaced in turn: one of them
 is always whole. The older one says of a batch what the newer one does, because no plan counts before it was written.

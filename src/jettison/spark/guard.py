@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from jettison.runtime.plan_file import MOST_OFTEN
 from jettison.spark import validate
-from jettison.spark.batch_scalar import with_scalar
 from jettison.spark.drop_point import (
     ARRIVALS_US,
     KEPT,
@@ -72,8 +71,7 @@ def _with_helpers(
 ) -> tuple[DataFrame, Column, list[str]]:
     """The rows with plan and helper columns, the plan's fields, and the names of all that is dropped again."""
     validate.no_reserved_column(rows, [PLAN], where=point.place)
-    counted = rows if point.observed else rows.where(point.seen_mark)
-    seen, fields, names = _with_plan(counted, point, mechanism, plan)
+    seen, fields, names = _with_plan(rows if point.observed else rows.where(point.seen_mark), point, plan)
     helpers = mechanism.helpers(seen, point, fields)
     passing = [*names, *(name for columns in helpers for name in columns)]
     validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _ARRIVED, _SAMPLE], where=point.place)
@@ -82,30 +80,21 @@ def _with_helpers(
     return seen, fields, passing
 
 
-def _with_plan(
-    rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataFrame | Column
-) -> tuple[DataFrame, Column, list[str]]:
+def _with_plan(rows: DataFrame, point: DropPoint, plan: DataFrame | Column) -> tuple[DataFrame, Column, list[str]]:
     """The rows with the plan beside them, its fields as a struct, and the names of its columns.
 
-    Without a valid plan all fields are null. Small plans come as a scalar subquery, which is one small job. Those that are
-    large, or shared by several drop points, are broadcast: a subquery's value travels with every task.
+    Without a valid plan there is no row to join, and all fields are null. They stand side by side, because a struct is a
+    new object for every row; but drop points that share a reading of the plan share what is broadcast too.
     """
     if isinstance(plan, Column):
         return rows.withColumn(PLAN, computed_once(plan)), F.col(PLAN), [PLAN]
     if point.group is not None:
         joined = rows.join(F.broadcast(plan), how="left")
         return joined.withColumn(PLAN, computed_once(F.col(PLAN)[point.name])), F.col(PLAN), [PLAN]
-    own = plan.select(F.col(PLAN)[point.name].alias(PLAN))
-    # Side by side: a struct from a join is a new object for every row, and to hold on to one costs more than numbers.
-    fields = own.select(f"{PLAN}.*")
+    fields = plan.select(F.col(PLAN)[point.name].alias(PLAN)).select(f"{PLAN}.*")
     names = {name: f"{PLAN}_{name}" for name in fields.columns}
-    if mechanism.has_large_plans:
-        beside = rows.join(F.broadcast(fields.withColumnsRenamed(names)), how="left")
-    else:
-        with_struct = with_scalar(rows, own, PLAN)
-        beside = with_struct.withColumns({long: computed_once(F.col(PLAN)[name]) for name, long in names.items()})
-        beside = beside.drop(PLAN)
-    return beside, F.struct(*[F.col(long).alias(name) for name, long in names.items()]), [*names.values()]
+    joined = rows.join(F.broadcast(fields.withColumnsRenamed(names)), how="left")
+    return joined, F.struct(*[F.col(long).alias(name) for name, long in names.items()]), [*names.values()]
 
 
 def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tuple[DataFrame, list[Column]]:
@@ -184,10 +173,9 @@ def computed_once(column: Column) -> Column:
     """The same values, in a form that the optimizer does not copy to every place where the column is used.
 
     Filters are pushed below projections, with the projected expressions put in place of their names: a helper would be
-    computed once for every use. It leaves alone what is not deterministic. `CASE` would do the same, but the code that
-    Spark generates for it keeps every value in a field of an object, which for arrays and structs is expensive.
+    computed once for every use. It leaves alone what is not deterministic.
     """
-    return F.call_function("if", F.spark_partition_id() >= 0, column, F.lit(None))
+    return F.when(F.spark_partition_id() >= 0, column)
 
 
 def _seen_and_kept(keep: Column) -> list[Column]:

@@ -68,7 +68,6 @@ class GroupMechanism(Mechanism):
     )
 
     learns_from = (_KEY, _TIME)
-    has_large_plans = True
     _whole = False
 
     def __init__(self, spec: GroupSpec) -> None:

@@ -34,9 +34,6 @@ class Mechanism(ABC):
     holds_answers_back: ClassVar[bool] = False
     """Whether answers from which rows were dropped do not come out at all, so that those that do are whole."""
 
-    has_large_plans: ClassVar[bool] = False
-    """Whether the fields of a plan may take far more than a kilobyte: then they are broadcast."""
-
     def check(self, rows: DataFrame, point: DropPoint) -> None:
         """Raise an error where this mechanism cannot work on `rows`, or not with what `point` asks for."""
         return

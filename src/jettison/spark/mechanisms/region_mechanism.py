@@ -60,8 +60,6 @@ class RegionMechanism(Mechanism):
         " keep: array<double>, late_keep: array<double>, late_after_s: double>"
     )
 
-    has_large_plans = True
-
     def __init__(self, space: Space, sample_every: int = 0) -> None:
         self._space = space
         self._sample_every = sample_every

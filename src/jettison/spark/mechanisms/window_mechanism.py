@@ -37,7 +37,6 @@ class WindowMechanism(Mechanism):
     outlives_lease = True
     drops_stretches = True
     holds_answers_back = True
-    has_large_plans = True
     schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
 
     def __init__(self, spec: WindowSpec) -> None:
