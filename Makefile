@@ -5,6 +5,7 @@ SHELL := /bin/bash
 VENV  := .venv
 BIN   := $(VENV)/bin
 DOCS_VENV := .docs-venv
+STORE_VENV := .store-venv
 ARGS  ?=
 
 # The first interpreter that runs and is new enough; version managers leave names on PATH that do not run.
@@ -53,8 +54,8 @@ test-cluster: java $(VENV)/.dev-installed
 	JETTISON_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
 
 # On an S3 store of its own: skipped by plain `make test`, because it downloads what Spark needs for S3.
-test-store: java $(VENV)/.dev-installed
-	JETTISON_TEST_STORE=1 $(BIN)/python -m pytest tests/store $(ARGS)
+test-store: java $(VENV)/.dev-installed $(STORE_VENV)/.installed
+	JETTISON_TEST_STORE=$(STORE_VENV)/bin/python $(BIN)/python -m pytest tests/store $(ARGS)
 
 # Answers in a Delta table, on the newest Spark that it has a release for.
 test-delta: java $(VENV)-4.2.1/.installed
@@ -89,12 +90,13 @@ lock: python
 	$(COMPILE) $(ARGS) pyproject.toml --extra all --group run -c requirements-build.lock -o requirements.lock
 	$(COMPILE) $(ARGS) --group dev -c requirements-build.lock -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) $(ARGS) --group docs -c requirements-build.lock -c requirements.lock -c requirements-dev.lock -o requirements-docs.lock
+	$(COMPILE) $(ARGS) --group store -o requirements-store.lock
 	for spark in $(OLDER); do echo "pyspark==$$spark" | $(COMPILE) --no-deps -; done > requirements-versions.lock
 	@! grep -nE '://|--index|--find-links' requirements*.lock
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) $(OLDER:%=$(VENV)-%) $(DOCS_VENV) .lock-venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDER:%=$(VENV)-%) $(DOCS_VENV) $(STORE_VENV) .lock-venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 python:
@@ -104,7 +106,7 @@ python:
 java: python
 	@"$(PYTHON)" -P src/jettison/java.py
 
-$(VENV)/.created $(DOCS_VENV)/.created: | python
+$(VENV)/.created $(DOCS_VENV)/.created $(STORE_VENV)/.created: | python
 	@"$(PYTHON)" -m venv --clear $(@D) || { echo 'Python cannot make a virtual environment: install its venv package (on Debian and Ubuntu: python3-venv).' >&2; exit 1; }
 	@touch $@
 
@@ -129,6 +131,6 @@ $(VENV)-%/.installed: requirements-versions.lock | $(VENV)/.dev-installed
 	$(INSTALL:$(BIN)%=$(@D)/bin%) --require-hashes --no-deps -r $(@D)/spark.lock
 	@touch $@
 
-$(DOCS_VENV)/.installed: $(DOCS_VENV)/.created requirements-docs.lock
-	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+$(DOCS_VENV)/.installed $(STORE_VENV)/.installed: .%-venv/.installed: .%-venv/.created requirements-%.lock
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-$*.lock
 	@touch $@

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +26,8 @@ _UP_WITHIN_S = 60.0
 @pytest.fixture(scope="session")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the store answers: this process finds it, and no credentials but these."""
-    pytest.importorskip("moto", reason="no S3 store: install moto[s3], flask and flask-cors")
     (port,) = _free_ports(1)
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [os.environ["JETTISON_TEST_STORE"], "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     guarded = ["/bin/sh", "-c", _GUARDED, "store", *command]  # ends with this process, however that ends
     with (tmp_path_factory.mktemp("store") / "log").open("wb") as log:
         server = subprocess.Popen(guarded, stdin=subprocess.PIPE, stdout=log, stderr=log)

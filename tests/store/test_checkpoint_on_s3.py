@@ -22,7 +22,7 @@ from jettison.runtime.plan_file import decode
 from jettison.runtime.schedule import Schedule
 from jettison.spark.channel import PLAN_FILE, SECOND_FILE, Channel
 
-if os.environ.get("JETTISON_TEST_STORE") != "1":
+if "JETTISON_TEST_STORE" not in os.environ:
     pytest.skip("on an S3 store: run `make test-store`", allow_module_level=True)
 
 pytestmark = pytest.mark.spark
