@@ -120,7 +120,7 @@ def test_whoever_closes_second_waits_for_the_first() -> None:
         assert go_on.wait(10)
         done.append(error)
 
-    nobody = SimpleNamespace(streams=None, close=close, release=lambda: None)
+    nobody = SimpleNamespace(streams=None, facts=None, close=close, release=lambda: None)
     run = Run(nobody, "nowhere", nobody, {}, {}, [], nobody, nobody)  # type: ignore[arg-type]
     first = threading.Thread(target=run.close, args=("it broke",))
     second = threading.Thread(target=run.close)

@@ -235,8 +235,9 @@ def _owner_only(path: str, flags: int) -> int:
 
 
 def _remote(uri: str, scheme: str) -> tuple[fs.FileSystem, str]:
-    # Spark takes what follows the scheme as it stands; pyarrow takes it for a URI.
-    translated = _PYARROW_SCHEME.get(scheme, scheme) + quote(uri[len(scheme) :], safe="/:@")
+    # Spark takes the path as it stands; pyarrow takes it for that of a URI.
+    host, slash, path = uri[len(scheme) :].removeprefix("://").partition("/")
+    translated = f"{_PYARROW_SCHEME.get(scheme, scheme)}://{host}{slash}{quote(path, safe='/:@')}"
     try:
         filesystem, path = _opened(translated)
     except (ValueError, OSError, ImportError, NotImplementedError) as error:

@@ -141,6 +141,9 @@ def _table(panel: TablePanel, cut: _Cut) -> Iterator[RenderableType]:
         for row in panel.rows[:_ROWS]:
             table.add_row(*(Text(_plain(cell)) for cell in row))
         yield table
+    more = f"and {len(panel.rows) - _ROWS} more" if len(panel.rows) > _ROWS else ""
+    if said := ". ".join(filter(None, (more, panel.note))):
+        yield Text(_plain(said), style="dim", **cut)
 
 
 def _changes(view: QueryView, most: int, cut: _Cut) -> RenderableType:

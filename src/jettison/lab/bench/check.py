@@ -98,11 +98,8 @@ def _stored(row: Mapping[str, Any]) -> Stored | None:
     if benchmark is None or not ratio or not one_sided:
         return None
     bounds = row.get("interval")
-    half = 0.0
-    if bounds and all(bounds):  # a bound that was not finite is null
-        half = math.log(bounds[1] / bounds[0]) / 2
-    elif bounds:
-        half = _UNKNOWN_HALF
+    # A bound that was not finite is null; a ratio without an interval decides nothing.
+    half = math.log(bounds[1] / bounds[0]) / 2 if bounds and all(bounds) else _UNKNOWN_HALF
     return Stored(row["name"], benchmark, ratio, half, row.get("at_most") is not None)
 
 

@@ -119,7 +119,9 @@ def answer_figures(
         F.array(*(part["held"].cast("double") for part in parts)).alias("held"),
         F.array(*(part["error"] for part in parts)).alias("errors"),
     ).cache()
-    windows = judged.groupBy("due_end").agg(F.max("in_time").alias("in_time"), F.max("there").alias("there"))
+    # A window is as late as the last of its answers that came; one of which none came is late.
+    last = F.coalesce(F.min(F.when(F.col("there"), F.col("in_time"))), F.lit(False))
+    windows = judged.groupBy("due_end").agg(last.alias("in_time"), F.max("there").alias("there"))
     delivered = judged.join(windows.where("there").select("due_end"), "due_end")
     worth = F.when(F.col("in_time"), F.greatest(1.0 - F.col("error"), F.lit(0.0))).otherwise(0.0)
     single = judged.where("there").select(F.explode("errors").alias("error"))

@@ -41,10 +41,11 @@ _HEAD = """# Jettison beside its rivals
 
 The same rows, bound and machine for all: `jettison bench prove --workload W --repeat 5 --json docs/rivals/W.json`.
 A process of its own lands rows on schedule and waits for nobody. Capacity is what plain Spark processes, measured
-first; loads are multiples of it. Each rival is tuned beforehand on the same load, which it is told; Jettison is told
-nothing. Then all run in turn, the order reversed every other time.
+first; loads are multiples of it. Rivals that have a setting are tuned beforehand on the same load, which they are told;
+Jettison is told nothing. Then all run in turn, the order reversed every other time.
 
-Figures are medians of the runs; of errors, late windows and utility with the 95 % interval of the mean. *Late*: answered
+A run that died counts against its side. Figures are medians of the runs; of errors,
+late windows and utility with the 95 % interval of the mean. *Late*: answered
 later than two bounds after the window was due (one batch closes it, the next brings the answer), or never. *Error*:
 mean relative error of the answers that came, late ones too; *utility*: 1 less the error, and 0 where the answer is late
 or missing, over all answers. Beside each rival stands what the pairs say of Jettison: better, worse, or cannot tell.
@@ -92,7 +93,10 @@ def _goals(samples: Mapping[str, Samples], bounds: Mapping[str, float]) -> str:
     worse, twice = [], []
     for name, of in samples.items():
         ours, *others = of
-        equal = [one for one in others if statistics.median(of[one]["latency_p95_s"]) <= bounds[name]]
+        if any(map(math.isnan, of[ours]["utility"])):
+            worse.append(f"{name} (a run of ours died)")
+            continue
+        equal = [one for one in others if _held(of[one]["latency_p95_s"], bounds[name])]
         lost = [one for one in equal if verdict("utility", of[ours]["utility"], of[one]["utility"]) == "worse"]
         if lost:
             worse.append(f"{name} ({', '.join(lost)})")
@@ -112,6 +116,11 @@ def _goals(samples: Mapping[str, Samples], bounds: Mapping[str, float]) -> str:
     ]
     lines = ["| goal | found | verdict |", "|---|---|---|"]
     return "\n".join(lines + [f"| {a} | {b} | {'holds' if c else '**misses**'} |" for a, b, c in rows]) + "\n"
+
+
+def _held(latencies_s: Sequence[float], bound_s: float) -> bool:
+    """Whether the median is within the bound; a run that died holds nothing."""
+    return statistics.median(math.inf if math.isnan(each) else each for each in latencies_s) <= bound_s
 
 
 def _section(name: str, config: Mapping[str, Any], of: Samples) -> str:
