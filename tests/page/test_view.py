@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jettison as jt
+from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.core.storage import Folder
@@ -26,8 +27,11 @@ from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.policies.priority.priority_setting import LevelDrop
+from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime.orders import LatencyOrder, Order, Orders, record_of
+from jettison.runtime.plan_file import PLAN_FILE, SECOND_FILE, encode
+from jettison.runtime.schedule import Schedule
 from jettison.settle.settled_record import Part, Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
 from page_ledgers import NOW_S, query
@@ -49,6 +53,17 @@ def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) ->
     assert view.model is not None
     assert view.model.arrival_per_s == [1000.0]
     assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound
+
+
+def test_of_two_files_with_plans_the_newer_one_is_shown_and_a_damaged_one_passed_over(tmp_path: Path) -> None:
+    """Settings are whole there: in the ledger long ones are abridged."""
+    query(tmp_path)
+    home = Folder(tmp_path) / "jettison"
+    for name, version, share in ((PLAN_FILE, 1, 0.75), (SECOND_FILE, 2, 0.25)):
+        home.replace(name, encode(Schedule.of(DropPlan(version, {"rides": RandomDrop(share)})), valid_until_us=1))
+    assert Query(str(tmp_path)).view().points[0].keep_fraction == 0.25
+    home.replace(SECOND_FILE, b"damaged")
+    assert Query(str(tmp_path)).view().points[0].keep_fraction == 0.5, "as the ledger has it"
 
 
 def test_what_a_person_has_set_is_shown_until_it_is_cleared(tmp_path: Path) -> None:

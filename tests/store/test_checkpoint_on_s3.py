@@ -18,9 +18,9 @@ from jettison.core.storage import Folder, home, newest_batch_us, was_used
 from jettison.errors import CheckpointInUse
 from jettison.lab.bench.streams import KeepShare
 from jettison.runtime.owner import Owner
-from jettison.runtime.plan_file import decode
+from jettison.runtime.plan_file import PLAN_FILE, SECOND_FILE, decode
 from jettison.runtime.schedule import Schedule
-from jettison.spark.channel import PLAN_FILE, SECOND_FILE, Channel
+from jettison.spark.channel import Channel
 
 if "JETTISON_TEST_STORE" not in os.environ:
     pytest.skip("on an S3 store: run `make test-store`", allow_module_level=True)

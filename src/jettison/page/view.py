@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections import Counter
@@ -185,11 +186,13 @@ class Query:
         return list(self._panels.made(settings, {} if newest is None else newest["points"], outline, note))
 
     def _schedule(self) -> Schedule | None:
-        content = self._home.read("plan")
-        try:
-            return None if content is None else plan_file.decode(content)
-        except ValueError:
-            return None
+        """What was published last; `None` where nothing whole is on file."""
+        whole = []
+        for name in (plan_file.PLAN_FILE, plan_file.SECOND_FILE):
+            with contextlib.suppress(ValueError):
+                if (content := self._home.read(name)) is not None:
+                    whole.append(plan_file.decode(content))
+        return max(whole, key=lambda schedule: schedule.newest.version, default=None)
 
     def _cause(self, plan: Mapping[str, Any] | None, last: Mapping[str, Any] | None, orders: Orders) -> str:
         """Why the newest plan stands: the reason after the last batch, where that came later."""

@@ -20,6 +20,8 @@ from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.errors import DamagedPlan, PlanTooLarge, refuse
 from jettison.runtime.schedule import Doubts, Entry, Schedule
 
+PLAN_FILE, SECOND_FILE = "plan", "plan.2"
+"""Its name, and that of the second one where a file that is read cannot be replaced: then they are written in turn."""
 CHECKSUM = slice(0, 10)
 VALID_UNTIL_US = slice(11, 27)
 LOOK_EVERY = slice(28, 33)

@@ -33,7 +33,6 @@ from jettison.spark.mechanisms import Mechanism
 
 log = logging.getLogger("jettison")
 
-PLAN_FILE, SECOND_FILE = "plan", "plan.2"
 _TO_THE_END = 2**31 - 1
 
 
@@ -55,7 +54,7 @@ class Channel:
         self.lease_s = lease_s
         self.look_every = plan_file.MOST_OFTEN
         self._folder = folder
-        self._files = (PLAN_FILE,) if folder.keeps_readers else (PLAN_FILE, SECOND_FILE)
+        self._files = (plan_file.PLAN_FILE,) if folder.keeps_readers else (plan_file.PLAN_FILE, plan_file.SECOND_FILE)
         self._next_file = 0
         self.plan_bytes = min(size, MOST_PLAN_BYTES)
         self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
@@ -65,7 +64,7 @@ class Channel:
     @property
     def uri(self) -> str:
         """Where the plan lies."""
-        return f"{self._folder.uri}/{PLAN_FILE}"
+        return f"{self._folder.uri}/{plan_file.PLAN_FILE}"
 
     def publish(self, schedule: Schedule, valid_until_us: int | None = None) -> None:
         """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit.
