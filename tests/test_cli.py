@@ -266,7 +266,8 @@ def test_stored_ratios_are_checked_and_a_loss_fails_the_command(
     from jettison.lab.bench.result import Result, save
 
     stored, ratios = tmp_path / "stored.json", iter([1.0, 1.01, 1.0, 1.5, 1.51, 1.5])
-    save([Result("cost", 1.0, "s", 1.0, 1.0, at_most=1.2, config={"benchmark": "cost"})], stored)
+    known = Result("cost", 1.0, "s", 1.0, 1.0, at_most=1.2, interval=(0.99, 1.01), config={"benchmark": "cost"})
+    save([known], stored)
     monkeypatch.setattr(command, "run_bench", lambda console, **how: [Result("cost", 1.0, "s", 1.0, next(ratios))])
     for status in (0, 1):
         assert CliRunner().invoke(cli.app, ["bench", "--check", str(stored)]).exit_code == status
