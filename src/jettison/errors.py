@@ -34,7 +34,7 @@ class DamagedPlan(JettisonError, ValueError):
 
 
 class PlanTooLarge(JettisonError, ValueError):
-    """A drop plan does not fit the fixed size of its file."""
+    """A drop plan takes more room than its file may have."""
 
 
 class Unsupported(JettisonError, RuntimeError):

@@ -60,7 +60,8 @@ def test_of_two_files_with_plans_the_newer_one_is_shown_and_a_damaged_one_passed
     query(tmp_path)
     home = Folder(tmp_path) / "jettison"
     for name, version, share in ((PLAN_FILE, 1, 0.75), (SECOND_FILE, 2, 0.25)):
-        home.replace(name, encode(Schedule.of(DropPlan(version, {"rides": RandomDrop(share)})), valid_until_us=1))
+        plan = DropPlan(version, {"rides": RandomDrop(share)})
+        home.replace(name, encode(Schedule.of(plan), valid_until_us=1, writing=version))
     assert Query(str(tmp_path)).view().points[0].keep_fraction == 0.25
     home.replace(SECOND_FILE, b"damaged")
     assert Query(str(tmp_path)).view().points[0].keep_fraction == 0.5, "as the ledger has it"

@@ -72,7 +72,7 @@ def agree(name: str, found: Iterable[str]) -> None:
 
 def on_file(plan: jp.DropPlan) -> str:
     """The plan as it is published, with a lease that never changes."""
-    return plan_file.encode(Schedule.of(plan), valid_until_us=0).decode().rstrip()
+    return plan_file.encode(Schedule.of(plan), valid_until_us=0).decode()
 
 
 # Settings: a fixed plan, and the rows that a guard keeps under it.

@@ -59,8 +59,11 @@ def test_a_batch_finds_a_whole_plan_while_one_is_replaced(spark: SparkSession, c
         channel.publish(Schedule.of(DropPlan(number)))
     on_file = {name: decode(folder.read(name) or b"").newest.version for name in (PLAN_FILE, SECOND_FILE)}
     assert on_file == {PLAN_FILE: 3, SECOND_FILE: 2}, "in turn"
-    alone, both = channel._text(spark).where(F.input_file_name().endswith("/plan")), channel._newest_text(spark)
-    channel._files, channel._next_file = (PLAN_FILE,), 0  # from now on the same one again and again
+    alone, both = (
+        channel._files_read(spark).where(F.input_file_name().endswith("/plan")),
+        channel._newest_content(spark),
+    )
+    channel._files = (PLAN_FILE,)  # from now on the same one again and again
     version, done = 3, threading.Event()
 
     def replace() -> None:
@@ -75,12 +78,12 @@ def test_a_batch_finds_a_whole_plan_while_one_is_replaced(spark: SparkSession, c
         assert not all(alone.collect() for _ in range(READS)), "without the other file a batch would be without a plan"
         for _ in range(READS):
             (row,) = both.collect()
-            assert 2 <= decode(row.value.encode()).newest.version <= version + 1
+            assert 2 <= decode(bytes(row.content)).newest.version <= version + 1
     finally:
         done.set()
         replacing.join()
     (row,) = both.collect()
-    assert decode(row.value.encode()).newest.version == version
+    assert decode(bytes(row.content)).newest.version == version
 
 
 def land(folder: Path, number: int) -> None:

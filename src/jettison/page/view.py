@@ -17,6 +17,7 @@ from jettison.control.load_model import Costs
 from jettison.core import storage
 from jettison.core.redact import redacted
 from jettison.core.setting import Setting
+from jettison.errors import DamagedPlan
 from jettison.page.panels import Panel, Panels
 from jettison.page.recent import Recent, read_setting
 from jettison.page.thinned import Series, thinned
@@ -187,12 +188,10 @@ class Query:
 
     def _schedule(self) -> Schedule | None:
         """What was published last; `None` where nothing whole is on file."""
-        whole = []
-        for name in (plan_file.PLAN_FILE, plan_file.SECOND_FILE):
-            with contextlib.suppress(ValueError):
-                if (content := self._home.read(name)) is not None:
-                    whole.append(plan_file.decode(content))
-        return max(whole, key=lambda schedule: schedule.newest.version, default=None)
+        with contextlib.suppress(DamagedPlan):
+            found = plan_file.on_file(self._home)
+            return None if found is None else found.schedule
+        return None
 
     def _cause(self, plan: Mapping[str, Any] | None, last: Mapping[str, Any] | None, orders: Orders) -> str:
         """Why the newest plan stands: the reason after the last batch, where that came later."""

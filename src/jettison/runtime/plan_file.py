@@ -1,22 +1,23 @@
-"""The file that carries plans into a running query: fixed size, checked, and valid for a limited time.
+"""The file that carries plans into a running query: limited in size, checked, and valid for a limited time.
 
-Layout: checksum, end of validity, one row in how many has its arrival looked at, the schedule as JSON, padding; blanks
-between them. The engine caches the file's length when the query is built, so every version has the same size. A checksum
-of all that follows it, padding included, tells a damaged file from a whole one without a search for its end, and the lease
-makes the newest plan expire when the controller that should renew it has died. What every reader needs stands before the
-JSON at a fixed place, counted in bytes, so that the JSON is parsed only if the file is whole.
+Layout: checksum, end of validity, one row in how many has its arrival looked at, number of the writing, the schedule as
+JSON; blanks between them. A checksum of all that follows it tells a damaged file from a whole one, and the lease makes the
+newest plan expire when the controller that should renew it has died. What every reader needs stands before the JSON at a
+fixed place, counted in bytes, so that the JSON is parsed only if the file is whole.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Annotated, Any, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 from msgspec import Meta, Struct
 
 import jettison.policies  # noqa: F401  # makes the kinds of settings known that a file may hold
 from jettison.core import documents
 from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.storage import Folder
 from jettison.errors import DamagedPlan, PlanTooLarge, refuse
 from jettison.runtime.schedule import Doubts, Entry, Schedule
 
@@ -25,7 +26,8 @@ PLAN_FILE, SECOND_FILE = "plan", "plan.2"
 CHECKSUM = slice(0, 10)
 VALID_UNTIL_US = slice(11, 27)
 LOOK_EVERY = slice(28, 33)
-BODY_START = 34
+WRITING = slice(34, 44)
+BODY_START = 45
 CHECKED_START = VALID_UNTIL_US.start
 PLANS_ON_FILE = 4
 """Plans of that size for which a file has room: the one that a running batch has, and those for the next."""
@@ -35,15 +37,22 @@ _MOST_RARELY, _ENOUGH_ROWS = 4096, 1024
 _LATEST_US = 10**16 - 1  # in the year 2286: the place has 16 digits
 
 
-def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES, look_every: int = MOST_OFTEN) -> bytes:
-    """Lay out a schedule in exactly `size` bytes.
+def encode(
+    schedule: Schedule,
+    *,
+    valid_until_us: int,
+    size: int = PLAN_BYTES,
+    look_every: int = MOST_OFTEN,
+    writing: int = 0,
+) -> bytes:
+    """Lay out a schedule in at most `size` bytes.
 
-    One row in `look_every`, a power of two, has its arrival looked at: no decision depends on it. Only the newest plan
-    is written with its cause: the query reads none of them.
+    One row in `look_every`, a power of two, has its arrival looked at: no decision depends on it. Of two files the one of
+    the later `writing` counts. Only the newest plan is written with its cause: the query reads none of them.
 
     >>> content = encode(Schedule.of(DropPlan(7)), valid_until_us=1_700_000_000_000_000, size=256)
-    >>> len(content), decode(content).newest.version
-    (256, 7)
+    >>> len(content) <= 256, decode(content).newest.version
+    (True, 7)
     """
     newest = schedule.newest
     plans = [
@@ -51,8 +60,8 @@ def encode(schedule: Schedule, *, valid_until_us: int, size: int = PLAN_BYTES, l
         for entry in schedule.entries
     ]
     body = documents.encode(_Document(schedule.doubts.until_us, schedule.doubts.text(), plans))
-    head = f"{min(valid_until_us, _LATEST_US):016d} {look_every:05d} "
-    checked = (head + body).encode("ascii").ljust(size - CHECKED_START)
+    head = f"{min(valid_until_us, _LATEST_US):016d} {look_every:05d} {writing:010d} "
+    checked = (head + body).encode("ascii")
     content = f"{zlib.crc32(checked):010d} ".encode() + checked
     if len(content) > size:
         refuse(
@@ -89,6 +98,31 @@ def decode(content: bytes) -> Schedule:
     except ValueError as error:
         _refuse(content, str(error), error)
     return Schedule(entries, doubts)
+
+
+class OnFile(NamedTuple):
+    """What was published: the schedule, the end of its lease, and the number of the writing."""
+
+    schedule: Schedule
+    valid_until_us: int
+    writing: int
+
+
+def on_file(folder: Folder, names: Sequence[str] = (PLAN_FILE, SECOND_FILE)) -> OnFile | None:
+    """What was published last, of the files that are whole; raises `DamagedPlan` where there are only others."""
+    found, damage = [], None
+    for content in map(folder.read, names):
+        if content is None:
+            continue
+        try:
+            schedule = decode(content)
+        except DamagedPlan as error:
+            damage = error
+        else:
+            found.append(OnFile(schedule, int(content[VALID_UNTIL_US]), int(content[WRITING])))
+    if damage is not None and not found:
+        raise damage
+    return max(found, key=lambda each: each.writing, default=None)
 
 
 class _Document(Struct):

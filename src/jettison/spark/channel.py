@@ -46,8 +46,7 @@ class Channel:
     lease_s
         How long a published plan is obeyed unless it is published again.
     size
-        Bytes that one plan should be able to take, which it gets up to `MOST_PLAN_BYTES`. The file has a fixed size, with
-        room for some plans.
+        Bytes that one plan should be able to take, which it gets up to `MOST_PLAN_BYTES`. The file has room for some plans.
     """
 
     def __init__(self, folder: Folder, *, lease_s: float, size: int = PLAN_BYTES) -> None:
@@ -55,7 +54,7 @@ class Channel:
         self.look_every = plan_file.MOST_OFTEN
         self._folder = folder
         self._files = (plan_file.PLAN_FILE,) if folder.keeps_readers else (plan_file.PLAN_FILE, plan_file.SECOND_FILE)
-        self._next_file = 0
+        self._writings = 0
         self.plan_bytes = min(size, MOST_PLAN_BYTES)
         self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
         self.damage: str | None = None
@@ -73,33 +72,40 @@ class Channel:
         """
         if valid_until_us is None:
             valid_until_us = int((time.time() + self.lease_s) * 1e6)
+        content = self._encoded(schedule, valid_until_us, self._size)
+        self._folder.replace(self._files[self._writings % len(self._files)], content)
+        self._writings += 1
+
+    def _encoded(self, schedule: Schedule, valid_until_us: int, size: int) -> bytes:
         plan_file.encode(Schedule.of(schedule.newest), valid_until_us=0, size=self.plan_bytes)
-        content = plan_file.encode(schedule, valid_until_us=valid_until_us, size=self._size, look_every=self.look_every)
-        self._folder.replace(self._files[self._next_file], content)
-        self._next_file = (self._next_file + 1) % len(self._files)
+        return plan_file.encode(
+            schedule, valid_until_us=valid_until_us, size=size, look_every=self.look_every, writing=self._writings
+        )
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether a schedule can be published, with a sixteenth of the file to spare."""
         try:
-            plan_file.encode(schedule, valid_until_us=0, size=self._size - self._size // 16)
+            self._encoded(schedule, 0, self._size - self._size // 16)
         except PlanTooLarge:
             return False
         return True
 
     def prepare(self) -> None:
-        """Make sure that a file of the right size is there: Spark looks at its length when the query is built.
+        """Make sure that a file is there, because Spark lists the files when the query is built.
 
         What is on file stays, unless it is damaged, or too large for this policy's file. Where it is lost after an earlier
         run, nobody knows any more in which answers rows are missing, so all are in doubt.
         """
-        contents = self._contents()
+        contents, schedule = self._contents(), None
         try:
-            schedule = self.published()
-        except DamagedPlan as error:  # left there, it would make Spark read other text than this process
-            schedule, self.damage = None, str(error)
+            newest = self._newest()
+        except DamagedPlan as error:
+            newest, self.damage = None, str(error)
+        if newest is not None:
+            schedule, self._writings = newest.schedule, newest.writing + 1
         # Of two files either may be replaced next, so both hold what was published last.
         alike = len(contents) == len(self._files) and len(set(contents)) == 1
-        if schedule is not None and alike and len(contents[0]) == self._size:
+        if schedule is not None and alike and self.fits(schedule):
             return
         if schedule is None:
             is_new = not contents and not (self._folder / "ledger").names() and not was_used(self._folder)
@@ -118,7 +124,7 @@ class Channel:
     def published(self) -> Schedule | None:
         """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
         newest = self._newest()
-        return None if newest is None else newest[0]
+        return None if newest is None else newest.schedule
 
     def lease_ends_us(self) -> int | None:
         """When the lease on file ends or has ended; `None` where nothing readable is on file."""
@@ -126,25 +132,23 @@ class Channel:
             newest = self._newest()
         except DamagedPlan:
             return None
-        return None if newest is None else newest[1]
+        return None if newest is None else newest.valid_until_us
 
     def _contents(self) -> list[bytes]:
         contents = map(self._folder.read, self._files)
         return [content for content in contents if content is not None]
 
-    def _newest(self) -> tuple[Schedule, int] | None:
-        """What was published last, and the end of its lease."""
-        found = [(plan_file.decode(content), int(content[plan_file.VALID_UNTIL_US])) for content in self._contents()]
-        return max(found, key=lambda each: (each[0].newest.version, each[1]), default=None)
+    def _newest(self) -> plan_file.OnFile | None:
+        return plan_file.on_file(self._folder, self._files)
 
     def read_cost_s(self, spark: SparkSession) -> float:
         """Time of one plan read. Raises `Unsupported` unless Spark reads what this process has written."""
         best = float("inf")
         for _ in range(2):  # the first read pays for compiling the job
             started = time.perf_counter()
-            rows = self._text(spark).collect()
+            rows = self._files_read(spark).collect()
             best = min(best, time.perf_counter() - started)
-        if sorted(row.value.encode() for row in rows) != sorted(self._contents()):
+        if sorted(bytes(row.content) for row in rows) != sorted(self._contents()):
             refuse(
                 "Spark must read the plan that this process writes",
                 f"other content through Spark than here for {self.uri!r}",
@@ -193,22 +197,24 @@ class Channel:
         body = F.from_json(_from(plan_file.BODY_START).cast("string"), f"{plans}doubts string")
         lease = _number(plan_file.VALID_UNTIL_US).alias("valid_until_us")
         look_every = _number(plan_file.LOOK_EVERY).alias(LOOK_EVERY)
-        parsed = self._newest_text(spark).select(body.alias("body"), lease, look_every)
+        parsed = self._newest_content(spark).select(body.alias("body"), lease, look_every)
         return parsed.select("body.*", "valid_until_us", LOOK_EVERY)
 
-    def _newest_text(self, spark: SparkSession) -> DataFrame:
+    def _newest_content(self, spark: SparkSession) -> DataFrame:
         """What was published last, or just before that; no row where nothing whole is on file."""
-        whole = self._text(spark).where(_whole())
+        whole = self._files_read(spark).where(_whole())
         if len(self._files) == 1:
             return whole
-        # Of two that are on file the one with the later lease was published later. One task needs no exchange.
-        last = F.max_by("value", _number(plan_file.VALID_UNTIL_US)).alias("value")
-        return whole.coalesce(1).agg(last).where("value is not null")
+        # One task needs no exchange.
+        last = F.max_by("content", _number(plan_file.WRITING)).alias("content")
+        return whole.coalesce(1).agg(last).where("content is not null")
 
-    def _text(self, spark: SparkSession) -> DataFrame:
-        reader = spark.read.option("wholetext", True).option("ignoreMissingFiles", True)
+    def _files_read(self, spark: SparkSession) -> DataFrame:
+        """The files' bytes, a row each. As text they would take ten times as long, and end where they ended at the start."""
+        reader = spark.read.option("ignoreMissingFiles", True).option("ignoreCorruptFiles", True)
         paths = [f"{self._folder.glob_escaped}/{name}" for name in self._files]
-        return reader.option("ignoreCorruptFiles", True).text(paths)
+        # A forged file of any size is not read at all: Spark looks at the length first.
+        return reader.format("binaryFile").load(paths).where(F.col("length") <= self._size).select("content")
 
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:
@@ -240,8 +246,8 @@ def _now_us() -> Column:
 
 
 def _from(start: int, length: int = _TO_THE_END) -> Column:
-    """Bytes of the file: in a text, Spark would walk from the beginning to find the character at a place."""
-    return F.substring(F.col("value").cast("binary"), F.lit(start + 1), F.lit(length))
+    """Bytes of the file."""
+    return F.substring("content", F.lit(start + 1), F.lit(length))
 
 
 def _number(place: slice) -> Column:

