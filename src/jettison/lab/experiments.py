@@ -82,6 +82,13 @@ BENCHMARKS: Mapping[str, Experiment] = _named(
     ("replay", _SOME, "rows that differ as a batch is repeated", Kind.APART, "replay:replay"),
     ("faults", "25 min", "100 runs in which much goes wrong", Kind.SEEDED, "faults:faults"),
     ("scale", "", "what grows, and how fast", Kind.PAIRS, "scale:scale"),
+    (
+        "endurance",
+        "65 min",
+        "an hour of real rates on Kafka, to 3 times the capacity",
+        Kind.APART,
+        "endurance:endurance",
+    ),
     ("harm", "35 min", "rows dropped without need, cold", Kind.APART, "harm:harm"),
     ("controller", _UNDER_1, "a step's time; overloads, simulated", Kind.PURE, "pure:controller"),
     ("coverage", _UNDER_1, "how often bounds hold truth, simulated", Kind.PURE, "pure:coverage"),

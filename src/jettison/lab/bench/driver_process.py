@@ -112,6 +112,12 @@ def threads(process: int) -> dict[int, tuple[str, float]]:
     return found
 
 
+def resident_bytes(process: int) -> int:
+    """Memory that a process holds."""
+    pages = int((_PROC / str(process) / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def cpu_s(process: int) -> float:
     """CPU seconds of a process, threads that ended included."""
     return _used_s(_stat(_PROC / str(process) / "stat")[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,6 +65,8 @@ class Case:
         Whether the source is asked what has come.
     constant_share
         Share of the rows that a filter keeps from the first one on, in place of a guard; `None` for no such filter.
+    phases
+        How fast rides arrive in turn, in place of one rate and length.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Case:
     capacity_rows_per_s: float | None = None
     asked: bool = True
     constant_share: float | None = None
+    phases: Sequence[Phase] = ()
 
 
 def run_cold(case: Case, address: str | None = None) -> Run:
@@ -135,10 +139,11 @@ def _session(source: Source) -> AbstractContextManager[SparkSession]:
 
 def _run(spark: SparkSession, case: Case, address: str | None, *, least_batches: int = 0) -> Run:
     with tempfile.TemporaryDirectory(prefix="jettison-harm-") as scratch:
-        return _run_in(spark, case, Path(scratch), address, least_batches)
+        return run_in(spark, case, Path(scratch), address, least_batches)
 
 
-def _run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, least_batches: int) -> Run:
+def run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, least_batches: int = 0) -> Run:
+    """Run a case in a session that there is, with all that it writes below `folder`."""
     rows = _raw(spark, case, folder / "in", address)
     runner: jt.Shedder | Path = folder / "checkpoint"
     if case.bound_s is not None:
@@ -150,7 +155,7 @@ def _run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, 
         )
         rows = guarded_rides(runner, rows)
     writer = _writer(case, _answers(case, rows), folder / "out")
-    phases = [Phase(case.duration_s, case.rows_per_s)]
+    phases = case.phases or [Phase(case.duration_s, case.rows_per_s)]
     feed = (
         RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
         if case.source == "files"

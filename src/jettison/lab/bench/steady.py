@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import jettison as jt
 from jettison.lab.bench.driver_process import cpu_by_thread
-from jettison.lab.bench.streams import KeepShare, driver_says
+from jettison.lab.bench.streams import KeepShare, driver_metrics, driver_says
 from jettison.lab.demo.landing import land_all
 from jettison.lab.demo.pipeline import Runner, guarded_rides, plain_fares, raw_rides, shed_fares, started
 
@@ -92,6 +90,5 @@ def _await_batch(query: StreamingQuery, batch: int) -> int:
 
 def classes_compiled(spark: SparkSession) -> int:
     """How often Spark has compiled generated code so far, by the metrics that its web interface shows as JSON."""
-    with urllib.request.urlopen(f"{spark.sparkContext.uiWebUrl}/metrics/json/", timeout=30) as response:
-        histograms = json.load(response)["histograms"]
+    histograms = driver_metrics(spark)["histograms"]
     return int(next(one["count"] for name, one in histograms.items() if name.endswith("CodeGenerator.compilationTime")))

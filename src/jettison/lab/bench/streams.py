@@ -206,6 +206,12 @@ def driver_says(spark: SparkSession, what: str) -> Any:
         return json.load(response)
 
 
+def driver_metrics(spark: SparkSession) -> Any:
+    """What Spark's metrics servlet says of the driver."""
+    with urllib.request.urlopen(f"{spark.sparkContext.uiWebUrl}/metrics/json/", timeout=30) as response:
+        return json.load(response)
+
+
 def _is_of(stage: Mapping[str, Any], run_id: str, first_batch: int) -> bool:
     """Whether a stage belongs to the run; streaming queries describe their jobs by run and batch."""
     if not run_id:

@@ -130,18 +130,18 @@ def workloads() -> Iterator[Workload]:
     if (data_folder() / REQUESTS).exists():
         hot = next(one for one in nexmark_workloads() if one.name == "nexmark-q17")
         yield replace(
-            hot, name="nexmark-q17-worldcup", what=f"{hot.what}, rates of the 1998 World Cup", shape=_match_day()
+            hot, name="nexmark-q17-worldcup", what=f"{hot.what}, rates of the 1998 World Cup", shape=match_day(3.0)
         )
 
 
-def _match_day() -> Shape:
-    """Requests on the busiest day, in stretches of half an hour."""
+def match_day(times: float) -> Shape:
+    """Requests on the busiest day, in stretches of half an hour, the highest of them `times` the capacity."""
 
     def made(capacity: float, seconds: float) -> Load:
         table = pq.read_table(data_folder() / REQUESTS)
         days = np.asarray(table["period"]).astype("datetime64[D]")
         counts = np.asarray(table["count"])[days == np.datetime64(_MATCH_DAY)].astype(float)
         rates = [float(part.sum()) for part in np.array_split(counts, _STEPS)]
-        return curve(rates, 3.0)(capacity, seconds)
+        return curve(rates, times)(capacity, seconds)
 
     return made

@@ -1,0 +1,189 @@
+"""`jettison bench endurance`: an hour on Kafka at the rates of a real site, and what of the driver grows meanwhile.
+
+The rates are those of the busiest day of the 1998 World Cup's site, where the folder that `JETTISON_DATA` names holds
+them, else a sine; the highest is three times what the plain query processes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import SparkSession
+from rich.console import Console
+from scipy import stats
+
+from jettison.lab.bench.cases import chosen
+from jettison.lab.bench.driver_process import jvm_of, resident_bytes, threads
+from jettison.lab.bench.harm_run import Case, capacity, run_in
+from jettison.lab.bench.kafka import broker
+from jettison.lab.bench.kafka_feed import with_connector
+from jettison.lab.bench.result import Result
+from jettison.lab.bench.streams import driver_metrics
+from jettison.lab.demo.experiment import Run
+from jettison.lab.demo.verdict import row_latencies
+from jettison.lab.fresh_process import in_fresh_process
+from jettison.lab.intervals import Interval
+from jettison.lab.prove.loads import sine
+from jettison.lab.prove.workloads.real import match_day, missing
+from jettison.spark.session import local_session
+
+_PEAK, _BOUND_S = 3.0, 5.0
+_MINUTE_S, _LOOK_EVERY_S, _SLACK_S = 60.0, 5.0, 300.0
+_WARM_S = 600.0
+"""Judged from here on; of shorter runs from a third of their length on."""
+_STRETCHES = 6
+_LOW_WATER_S = 60.0
+"""What of the heap lives is what is used after a collection: the least in so long."""
+_RETAINED: Mapping[str, str] = {"spark.ui.retainedStages": "1000", "spark.sql.ui.retainedExecutions": "1000"}
+"""Spark's own settings: other benchmarks keep all, and grow."""
+LENGTHS: Mapping[str, float] = {"hour": 3600.0, "ten-minutes": 600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The driver at a moment: what it holds, and what lies beside the checkpoint."""
+
+    at_s: float
+    heap_bytes: float
+    jvm_bytes: float
+    python_bytes: float
+    jvm_threads: int
+    python_threads: int
+    beside_bytes: int
+
+
+def endurance(console: Console, only: str | None = None) -> Iterator[list[Result]]:
+    """Run one length, or the hour."""
+    (length_s,) = chosen(LENGTHS, only or "hour").values()
+    with broker() as address:
+        rate = capacity("kafka", "digest", _PEAK, address)
+        console.print(f"  warm, plain, beside a feed of {_PEAK:g} times that: {rate:,.0f} rows/s", highlight=False)
+        phases = (sine(_PEAK) if missing() else match_day(_PEAK))(rate, length_s).phases
+        case = Case("endurance", "kafka", "digest", duration_s=length_s, bound_s=_BOUND_S, phases=phases)
+        run, looks = in_fresh_process(length_s + _SLACK_S, _watched, case, address)
+    about = {"minutes": length_s / _MINUTE_S, "capacity_rows_per_s": round(rate)}
+    yield [replace(one, config=about | dict(one.config)) for one in judged(run, looks, length_s)]
+
+
+def judged(run: Run, looks: Sequence[Look], length_s: float) -> list[Result]:
+    """99 % of the minutes within the bound, memory that grows by less than 1 % an hour, and no more threads and files."""
+    held = minutes_held(run, length_s)
+    kept = [batch.kept_fraction for batch in run.batches if batch.counted]
+    about = {"batches": len(run.batches), "rows": run.landed, "least_kept": round(min(kept, default=math.nan), 3)}
+    found = [Result("minutes within the bound", float(np.mean(held)), "of them", at_least=0.99, config=about)]
+    warm = [look for look in looks if look.at_s >= min(_WARM_S, length_s / 3)]
+    for name, (at_s, held_bytes) in (
+        ("heap that lives", low_water(warm)),
+        ("memory of the JVM", _of(warm, lambda look: look.jvm_bytes)),
+        ("memory of Python", _of(warm, lambda look: look.python_bytes)),
+    ):
+        growth, about = growth_an_hour(at_s, held_bytes), {"mean_bytes": round(float(np.mean(held_bytes)))}
+        within = (growth.lower, growth.upper)
+        grows = Result(f"{name}: growth an hour", growth.value, "of it", at_most=0.01, config=about, interval=within)
+        found.append(grows)
+    half = len(warm) // 2
+    for name, at_most, value in (
+        ("threads of the JVM", 1.02, lambda look: look.jvm_threads),
+        ("threads of Python", 1.0, lambda look: look.python_threads),
+        ("bytes beside the checkpoint", 1.5, lambda look: look.beside_bytes),
+    ):
+        first, last = (float(max(map(value, part))) for part in (warm[:half], warm[half:]))
+        more = f"{name}: most in the second half, over the first"
+        found.append(Result(more, last, "", first, last / first, at_most=at_most))
+    return [replace(one, required=True) for one in found]
+
+
+def minutes_held(run: Run, length_s: float) -> list[bool]:
+    """Of each minute of the feed, whether 95 % of the rows that arrived in it were answered within the bound."""
+    rows, held = row_latencies(run, run.batches), []
+    for minute in range(math.ceil(length_s / _MINUTE_S)):
+        begin_s = run.started_s + minute * _MINUTE_S
+        latency_s = rows.between(begin_s, begin_s + _MINUTE_S).quantile(0.95)
+        held.append(latency_s is None or latency_s <= _BOUND_S)
+    return held
+
+
+def low_water(looks: Sequence[Look]) -> tuple[list[float], list[float]]:
+    """Times, and the least of the heap that was used around them."""
+    minutes: dict[int, Look] = {}
+    for look in looks:
+        minute = int(look.at_s // _LOW_WATER_S)
+        minutes[minute] = min(minutes.get(minute, look), look, key=lambda each: each.heap_bytes)
+    return _of(list(minutes.values()), lambda look: look.heap_bytes)
+
+
+def growth_an_hour(at_s: Sequence[float], values: Sequence[float]) -> Interval:
+    """Slope of a line through the values over their mean, in an hour.
+
+    It goes through the means of some stretches, because values that follow each other are alike.
+
+    >>> str(growth_an_hour([600.0 * place for place in range(7)], [100, 101, 100, 102, 101, 103, 102]))
+    '0.02 (-0.01 to 0.06)'
+    """
+    stretches = min(_STRETCHES, len(values))
+    if stretches < 3:
+        return Interval(math.nan, -math.inf, math.inf)
+    times, means = (
+        [float(part.mean()) for part in np.array_split(np.asarray(each), stretches)] for each in (at_s, values)
+    )
+    line = stats.linregress(times, means)
+    slope, half = float(line.slope), float(stats.t.ppf(0.975, stretches - 2) * line.stderr)
+    return Interval(*(each * 3600.0 / float(np.mean(values)) for each in (slope, slope - half, slope + half)))
+
+
+def _of(looks: Sequence[Look], value: Callable[[Look], float]) -> tuple[list[float], list[float]]:
+    return [look.at_s for look in looks], [float(value(look)) for look in looks]
+
+
+def _watched(case: Case, address: str) -> tuple[Run, list[Look]]:
+    with_connector()
+    with (
+        local_session("jettison endurance", settings=_RETAINED) as spark,
+        tempfile.TemporaryDirectory(prefix="jettison-endurance-") as scratch,
+        _looked_at(spark, Path(scratch) / "checkpoint" / "jettison") as looks,
+    ):
+        return run_in(spark, case, Path(scratch), address), looks
+
+
+@contextmanager
+def _looked_at(spark: SparkSession, beside: Path) -> Iterator[list[Look]]:
+    """Looks at the driver every few seconds for as long as the block runs."""
+    looks: list[Look] = []
+    started_s, done, own = time.monotonic(), threading.Event(), os.getpid()
+    jvm = jvm_of(own)
+
+    def look_again() -> None:
+        while not done.wait(_LOOK_EVERY_S):
+            looks.append(
+                Look(
+                    at_s=time.monotonic() - started_s,
+                    heap_bytes=_heap_bytes(spark),
+                    jvm_bytes=resident_bytes(jvm),
+                    python_bytes=resident_bytes(own),
+                    jvm_threads=len(threads(jvm)),
+                    python_threads=threading.active_count(),
+                    beside_bytes=sum(file.stat().st_size for file in beside.rglob("*") if file.is_file()),
+                )
+            )
+
+    watcher = threading.Thread(target=look_again, daemon=True)
+    watcher.start()
+    try:
+        yield looks
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _heap_bytes(spark: SparkSession) -> float:
+    gauges = driver_metrics(spark)["gauges"]
+    return float(next(one["value"] for name, one in gauges.items() if name.endswith("ExecutorMetrics.JVMHeapMemory")))
