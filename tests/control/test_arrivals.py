@@ -182,8 +182,9 @@ def test_large_files_whose_rows_are_of_various_age_are_no_backlog() -> None:
         [(5.0, 5.0)] * 12,
         [(1e9 * (-1) ** n, 1e9 * (-1) ** n + 1) for n in range(12)],
         [(86_400.0 * n, 86_400.0 * n + 10) for n in range(12)],
+        [(1e6 + n - 4e7, 1e6 + n - 4e7 + 0.9) for n in range(12)],
     ],
-    ids=["constant", "to and fro", "a day a batch"],
+    ids=["constant", "to and fro", "a day a batch", "years off"],
 )
 def test_a_column_that_cannot_be_one_of_arrivals_is_ignored(stamps: list[tuple[float, float]]) -> None:
     arrivals = Arrivals()

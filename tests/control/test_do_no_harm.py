@@ -259,6 +259,19 @@ def test_nothing_is_dropped_beside_protected_rows_that_are_too_many_by_themselve
     assert dropped(run(plant, load * plant.capacity_rows_per_s(1.2), 120.0, 3.0)) == 0.0
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cold_factor", [0.0, 3.0])
+def test_a_cap_that_is_too_small_whatever_is_dropped_costs_no_rows_for_long(cold_factor: float, seed: int) -> None:
+    """Batches of 16,000 rows would have to be done in 2 s, and take 2.9 s if next to nothing is kept, 3.4 s in full."""
+    plant = PlantSettings(fixed_s=2.8, per_seen_row_s=6e-6, per_kept_row_s=32e-6, row_cap=16_000, noise=0.1, seed=seed)
+    plant = replace(plant, lump_s=0.5, first_batch_s=10.0, cold_factor=cold_factor)
+    controller = Controller(ControlSettings(5.0))
+    trace = Plant(plant, lambda _: 8_000.0).run(controller, 120.0)
+    assert dropped(trace) <= 0.1, "one batch or two that show what dropping saves"
+    assert not controller.shedding
+    assert "raise the source's cap" in controller.budget.cause
+
+
 @pytest.mark.parametrize("peak", [1.5, 3.0])
 def test_a_dry_run_that_would_shed_returns_to_keeping_all(peak: float) -> None:
     plant, controller = PlantSettings(dry_run=True), Controller(ControlSettings(3.0))

@@ -23,6 +23,7 @@ _STANDS_S, _ONE_STANDS_S = (
     5.0,
     1.0,
 )  # a column that does not advance for this long is no arrival; where all rows are alike
+_YEAR_S = 366 * 86_400.0  # a stamp further from the clock is in another unit, or of another thing
 _DISTRUST = 20  # batches for which a column is ignored that has shown to be none
 
 
@@ -40,7 +41,7 @@ class Arrivals:
     The age of a batch's *newest* rows that all recent batches have in common is nothing that shedding can change: another
     clock, a time zone, a slow delivery. It is `offset_s`, and all times here are by the engine's clock: stamps plus it. A
     backlog is told apart from it by rows that an earlier batch had passed over, or by the source's own word. A column that
-    stands still, goes back or leaps is not one of arrivals and is ignored.
+    stands still, goes back, leaps or is more than a year off is not one of arrivals and is ignored.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class Arrivals:
         passed_s, advance_s = stats.started_s - self.advanced[0], newest_s - self.advanced[1]
         leaps = advance_s > _LEAP_S + 100 * passed_s or advance_s < -_BACK_S
         stands_s = _STANDS_S if newest_s > oldest_s else _ONE_STANDS_S
-        if leaps or (advance_s <= 0 and passed_s > stands_s):
+        if leaps or (advance_s <= 0 and passed_s > stands_s) or abs(stats.started_s - newest_s) > _YEAR_S:
             self.distrust = _DISTRUST
             self.ages_s.clear()
         elif self.distrust > 0:

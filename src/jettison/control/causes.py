@@ -18,7 +18,8 @@ def why_keep_all(outlook: Outlook, ahead: Ahead, *, young: bool) -> str:
         if young:
             cause += ", because the process is young and gets faster: rows wait, but are not dropped"
         elif not outlook.dropping_helps(ahead):
-            least_s = outlook.costs.predict(ahead.rows, outlook.least_share * ahead.rows)
+            rows = min(ahead.rows, outlook.cap)
+            least_s = outlook.costs.predict(rows, outlook.least_share * rows)
             cause += (
                 f", because dropping would not help: a batch takes {least_s:.1f} s even if it keeps next to nothing"
             )
@@ -45,6 +46,8 @@ def why_shed(outlook: Outlook, ahead: Ahead, keep: float) -> str:
 def _impossible(outlook: Outlook) -> str:
     """That the bound cannot be held whatever is dropped, and which one could; nothing where it can."""
     least_s, settings = outlook.least_latency_s, outlook.settings
+    if outlook.falls_behind and math.isfinite(outlook.cap):
+        return f"; batches of {outlook.cap:,.0f} rows cannot keep up whatever is dropped: raise the source's cap"
     if not settings.latency_bound_s < least_s < math.inf:
         return ""
     could_s = REACHABLE * least_s / settings.headroom

@@ -20,7 +20,7 @@ from jettison.control.control_settings import ControlSettings
 from jettison.control.load_model import Costs, LoadModel, Running
 from jettison.control.next_batch import NextBatch, Source
 from jettison.control.next_budget import NextBudget, late_after_s
-from jettison.control.outlook import HELPS, Ahead, Outlook
+from jettison.control.outlook import Ahead, Outlook
 from jettison.control.produced import Produced
 from jettison.control.startup import COLDEST, StartUp
 from jettison.core.documents import plain, restored
@@ -272,7 +272,7 @@ class Controller:
         if self.model.ready and (self._start.over or coming.rate == coming.rate_in_doubt):
             doubt = self._outlook(self.model.costs_in_doubt(coming.in_doubt.rows, coming.running), coming.rate_in_doubt)
             rows = max(coming.in_doubt.rows, doubt.usual_rows)
-            helps = self.model.saving_in_doubt(rows, outlook.least_share) >= HELPS
+            helps = self.model.saving_in_doubt(rows, outlook.least_share) >= outlook.worth_dropping
         shed = helps and outlook.must_shed(ahead) and doubt.must_shed(coming.in_doubt)
         if shed and not self._start.over and self._catches_up(outlook, coming.lasts_s, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.

@@ -10,8 +10,6 @@ from jettison.control.load_model import Costs
 
 REACHABLE = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
-HELPS = 0.1
-"""Of a batch's length, what dropping must be able to save at least."""
 ENTER = 0.9
 """Of the bound: a latency foreseen past this is taken for one that breaks it."""
 _USUAL_NOISE = 0.15  # scatter that the headroom is meant for; what is beyond it needs more of the bound
@@ -19,6 +17,7 @@ _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are off
 _DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
 _SHORTEST = 0.5  # of the target length: a batch is never shortened further to save rows that waited too long
 _LOWEST, _HIGHEST = 0.4, 1.08  # times the sustainable share: how far one batch's may lie from it
+_HELPS, _HELPS_BEHIND = 0.1, 1 / 3  # of a batch's length, what dropping must save; where latency grows all the same
 _LEAVE_AT = 1.03  # sustainable share from which the load is below capacity for certain
 
 
@@ -145,10 +144,22 @@ class Outlook:
         return self.costs.capacity_rows_per_s(self.target_s)
 
     def dropping_helps(self, ahead: Ahead) -> bool:
-        """Whether dropping can make the batch a tenth shorter: else its fixed cost, or seeing its rows, is most of it."""
+        """Whether dropping makes the batch shorter by enough: else its fixed cost, or seeing its rows, is most of it."""
         all_s = ahead.duration_s(self.costs, 1.0, 1.0)
         least_s = self.costs.predict(ahead.rows, self.least_share * ahead.rows)
-        return all_s - least_s >= HELPS * all_s
+        return all_s - least_s >= self.worth_dropping * all_s
+
+    @property
+    def worth_dropping(self) -> float:
+        """Part of a batch's length that dropping must save: more where latency grows whatever is dropped."""
+        return _HELPS_BEHIND if self.falls_behind else _HELPS
+
+    @property
+    def falls_behind(self) -> bool:
+        """Whether rows come faster than they can be seen, the least share kept: too many, or in batches capped too small."""
+        costs, rows = self.costs, max(self.cap, 1.0)
+        row_s = costs.fixed_s / rows + costs.per_seen_row_s + self.least_share * costs.per_kept_row_s
+        return self.rate * row_s > 1
 
     def must_shed(self, ahead: Ahead) -> bool:
         """Whether keeping all would break the bound, or leave the batch after it beyond rescue, and dropping helps."""
