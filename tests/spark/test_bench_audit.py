@@ -38,7 +38,7 @@ def test_bounds_of_a_stream_are_held_against_the_settled_truth(
 def test_a_stream_that_is_not_there_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JETTISON_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        audits._streams()["taxi"].land(tmp_path / "in")
+        audits.streams()["taxi"].land(tmp_path / "in")
 
 
 def test_real_files_become_rows_in_the_order_of_time() -> None:

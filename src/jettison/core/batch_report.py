@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.stats import EventTimes, PointStats, Stats
 from jettison.core.taken import Taken
 
@@ -26,7 +27,7 @@ class BatchReport:
     query's `input_rows` until the exact counts arrive. `observed` holds, by drop point, what its mechanism has observed
     for the policy. `nothing_new` says that the sources offered no row, and `any_runs`
     that the sink may have run the batch's plan more or less than once, so that no count is certain by itself. `taken` says
-    how to read the batch's rows again.
+    how to read the batch's rows again, and `answers` how wide the bounds of those that came out are.
     """
 
     run_id: str
@@ -47,6 +48,7 @@ class BatchReport:
     nothing_new: bool = False
     any_runs: bool = False
     taken: Taken | None = None
+    answers: Mapping[str, AnswerBounds] = field(default_factory=dict)
 
     def stats(self, points: Mapping[str, PointStats], event_times: EventTimes | None) -> Stats:
         """The batch as policies and the controller know it, with the counts of these drop points."""

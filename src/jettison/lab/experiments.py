@@ -78,6 +78,7 @@ BENCHMARKS: Mapping[str, Experiment] = _named(
     ("sifter-completeness", _FEW, "what a sifter keeps of a live stream", Kind.ON_SPARK, "sifter:live_completeness"),
     ("exactness", _SOME, "answers called exact, and if they are", Kind.APART, "exactness:exactness"),
     ("audit", _MANY, "how often bounds hold on real streams", Kind.APART, "audits:audits"),
+    ("predictions", "", "errors a dry run foresees, and real ones", Kind.APART, "predictions:predictions"),
     ("settle", _SOME, "exact answers later, beside plain batch", Kind.ON_SPARK, "settle_cost:settle"),
     ("replay", _SOME, "rows that differ as a batch is repeated", Kind.APART, "replay:replay"),
     ("faults", "25 min", "100 runs in which much goes wrong", Kind.SEEDED, "faults:faults"),

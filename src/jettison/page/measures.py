@@ -50,6 +50,13 @@ def _last(view: QueryView, name: str) -> list[tuple[Labels, float]]:
     return _one(series[-1] if series else None)
 
 
+def _widths(view: QueryView) -> Iterator[tuple[Labels, float]]:
+    """Of the last answers that had bounds."""
+    for name, widths in (view.series.bounds if view.series else {}).items():
+        if known := [width for width in widths if width is not None]:
+            yield {"answer": name}, known[-1]
+
+
 MEASURES = (
     Measure("jettison_batches", "Micro-batches on record.", "1", True, lambda view: _one(view.batches)),
     Measure(
@@ -73,6 +80,10 @@ MEASURES = (
     Measure(
         "jettison_latency_seconds", "Latency of the row that waited longest in the last batch with rows.", "s", False,
         lambda view: _one(view.latency_s),
+    ),
+    Measure(
+        "jettison_error_bound", "Half the width of answers' bounds relative to the answer, in the median.", "1", False,
+        _widths,
     ),
     Measure("jettison_latency_bound_seconds", "The bound.", "s", False, lambda view: _one(view.bound_s)),
     Measure(

@@ -116,6 +116,12 @@ def _lines(view: QueryView, width: int) -> Iterator[RenderableType]:
     )
     most = max(seen[-width:], default=1.0)
     yield _labelled("rows/s that came", sparkline(seen, most, width), f"{seen[-1]:,.0f}", "yellow")
+    for name, widths in series.bounds.items():
+        known = [width for width in widths if width is not None]
+        if known:
+            yield _labelled(
+                f"error of {_plain(name)}"[:_LABEL], sparkline(widths, max(known), width), f"{known[-1]:.1%}", "magenta"
+            )
     yield _labelled("rows/s kept", sparkline(kept, most, width), f"{kept[-1]:,.0f}", "cyan")
 
 

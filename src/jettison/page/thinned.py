@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-MOST_POINTS = 400
+MOST_POINTS, MOST_ANSWERS = 400, 12
 
 
 class Series(Struct, kw_only=True):
@@ -30,6 +30,9 @@ class Series(Struct, kw_only=True):
         Of the last batch; `None` where it found no plan.
     exact
         Whether all counts are.
+    bounds, bounds_p95
+        By answer, half the width of the bounds relative to the answer, in the median and at most in 95 % of the answers; the
+        widest of the entry's batches, `None` where no bounded answer came out.
     """
 
     at_s: list[float]
@@ -42,6 +45,8 @@ class Series(Struct, kw_only=True):
     duration_s: list[float]
     plan_version: list[int | None]
     exact: list[bool]
+    bounds: dict[str, list[float | None]]
+    bounds_p95: dict[str, list[float | None]]
 
 
 def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Series:
@@ -54,6 +59,7 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
     ([2, 4, 6, 8, 10], [2.0, 2.0, 2.0, 2.0, 2.0])
     """
     names = list(dict.fromkeys(name for batch in batches for name in batch["points"]))
+    watched = list(dict.fromkeys(name for batch in batches for name in batch.get("answers", ())))[:MOST_ANSWERS]
     together = -(-len(batches) // most) or 1
     entries = [batches[place : place + together] for place in range(0, len(batches), together)]
     series = Series(
@@ -67,6 +73,8 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
         duration_s=[],
         plan_version=[],
         exact=[],
+        bounds={name: [] for name in watched},
+        bounds_p95={name: [] for name in watched},
     )
     # When the rows of the first batch began to come is not on record: it is taken to be as long as the batch.
     since_s = batches[0]["started_s"] - batches[0]["duration_s"] if batches else 0.0
@@ -85,5 +93,9 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
         series.latency_s.append(max(latencies, default=None))
         series.duration_s.append(max(batch["duration_s"] for batch in entry))
         series.plan_version.append(last["plan_version"])
+        for name in watched:
+            said = [batch["answers"][name] for batch in entry if name in batch.get("answers", ())]
+            for widths, what in ((series.bounds, "median"), (series.bounds_p95, "p95")):
+                widths[name].append(max((one[what] for one in said if one[what] is not None), default=None))
         series.exact.append(all(point.get("exact", True) for batch in entry for point in batch["points"].values()))
     return series

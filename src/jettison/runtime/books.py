@@ -76,7 +76,8 @@ class Books:
     def _record(self, item: _Item) -> None:
         stats = self._completed(item.report, item.stats)
         records = self._pilot.counted(item.report, stats)
-        self._ledger.batch(stats, latency_s=item.latency_s, taken=item.report.taken)
+        report = item.report
+        self._ledger.batch(stats, latency_s=item.latency_s, taken=report.taken, answers=report.answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)

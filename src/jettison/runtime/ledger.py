@@ -12,12 +12,14 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from jettison.control.budget_figures import BudgetFigures
 from jettison.core import documents, ledger_record
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import Natural
 from jettison.core.ledger_record import CountedRecord, LedgerRecord
 from jettison.core.plan import DropPlan
@@ -129,7 +131,14 @@ class Ledger:
         record = plan.on_record()
         self._append("plan", at_s, **record | {"cause": redacted(record["cause"]), "decision": decision})
 
-    def batch(self, stats: Stats, *, latency_s: float | None, taken: Taken | None = None) -> bool:
+    def batch(
+        self,
+        stats: Stats,
+        *,
+        latency_s: float | None,
+        taken: Taken | None = None,
+        answers: Mapping[str, AnswerBounds] = MappingProxyType({}),
+    ) -> bool:
         """Record one micro-batch; return whether it was new to the ledger."""
         part_counts = self._entrance and set(self._entrance) < set(stats.points)
         return self._append_once(
@@ -143,6 +152,7 @@ class Ledger:
             points={name: _counts(p.seen, p.kept, exact=p.exact) for name, p in stats.points.items()},
             **{"entrance": self._entrance} if part_counts else {},
             **{"taken": taken} if taken else {},
+            **{"answers": answers} if answers else {},
         )
 
     def counted(self, kind: str, at_s: float, batch_id: int, name: str, seen: int, kept: int, **facts: Any) -> bool:

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 import jettison.policies  # noqa: F401  # makes the kinds of records known that policies write
 from jettison.control.budget_figures import BudgetFigures
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import Natural, Number, parse
 from jettison.core.ledger_record import CountedRecord, LedgerRecord, known_kinds, read
 from jettison.core.taken import Taken
@@ -50,6 +51,7 @@ class Batch(CountedRecord, kw_only=True, tag="batch"):
     duration_s: Number
     latency_s: Number | None
     taken: Taken | UnsetType = UNSET
+    answers: dict[str, AnswerBounds] | UnsetType = UNSET
 
 
 class Fault(LedgerRecord, kw_only=True, tag="fault"):

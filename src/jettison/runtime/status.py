@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.redact import redacted
 
 _TRACEBACK = "Traceback (most recent call last):"
@@ -63,6 +64,9 @@ class Status:
         source is not asked.
     orders
         What a person has set while the query runs, in words; see `jettison set`.
+    bounds
+        How wide the bounds of the answers are by name, or would be if a dry run were none, where they are watched
+        (`Shedder.watch`).
     """
 
     mode: str
@@ -84,6 +88,7 @@ class Status:
     lag_rows: int | None = None
     lag_s: float | None = None
     orders: tuple[str, ...] = ()
+    bounds: Mapping[str, AnswerBounds] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "error", None if self.error is None else redacted(self.error))
@@ -103,12 +108,13 @@ class Status:
             why = "" if self.error is None else f" by an error ({reason(self.error)})"
             last = f"last latency {latency} of {self.latency_bound_s:g} s, last plan {self.plan_version}: {self.cause}"
             return f"ended{why}, {rows} in {self.batches} batches, {last}{companions}"
+        bounds = "".join(f"; {one.words(name)}" for name, one in self.bounds.items())
         running = f" {self.running_batch}" if self.running_batch and self.mode != "dry run" else ""
         lag = "" if self.lag_rows is None else f", {self.lag_rows:,} rows ({self.lag_s or 0.0:.1f} s) behind the source"
         set_by_hand = f"; in force until cleared: {', '.join(self.orders)}" if self.orders else ""
         return (
             f"{self.mode} (keep fraction: {self._shares()}){running}, latency {latency} of {self.latency_bound_s:g} s{lag}, "
-            f"{rows}, plan {self.plan_version}: {self.cause}{set_by_hand}{companions}"
+            f"{rows}, plan {self.plan_version}: {self.cause}{set_by_hand}{bounds}{companions}"
         )
 
     def _shares(self) -> str:

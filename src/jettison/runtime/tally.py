@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Stats, share_protected
@@ -46,6 +47,8 @@ class Tally:
         self.kept = 0
         self.last_latency_s: float | None = None
         """Of the last batch that held rows."""
+        self.bounds: Mapping[str, AnswerBounds] = MappingProxyType({})
+        """By answer, of the last batch out of which any came, where they are watched."""
         self._input_share: dict[str, float] = {}
         self._protected_share: dict[str, float] = {}
 

@@ -21,6 +21,7 @@ from jettison.answers.ranks import percentile_estimate, percentile_ranks
 from jettison.errors import refuse
 from jettison.spark import doubts
 from jettison.spark.named_column import with_name, with_names
+from jettison.spark.watched import estimated
 
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not
 
@@ -222,10 +223,9 @@ def _aggregate(
     weights, own = _weights(value.cast("double"), w), None if plain is None else plain(value)
 
     def answers(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
-        made: Column = estimator(
-            _OPS, of_weights, of_moments, z, lambda _, found: by_doubt(found, of_weights.kept, own)
+        return estimated(
+            _OPS, estimator, of_weights, of_moments, z, lambda found: by_doubt(found, of_weights.kept, own)
         )
-        return made
 
     made = _with_names((weights, moments(value, w)), answers, own)
     # Chosen out here, because Spark refuses subqueries inside the function that names are made with.

@@ -9,10 +9,12 @@ from typing import Literal
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from jettison.answers.foreseen import marked
 from jettison.control.controller import ControlSettings
 from jettison.core.storage import Folder
-from jettison.errors import InvalidSetting, refuse
+from jettison.errors import InvalidInput, InvalidSetting, refuse
 from jettison.policies import Policy
 from jettison.runtime.books import ExactCounts
 from jettison.runtime.companion import Companion
@@ -24,11 +26,12 @@ from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US
 from jettison.spark import doubts, validate
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import WEIGHT, DropPoint, refuse_equal_marks
-from jettison.spark.guard import guarded
+from jettison.spark.guard import WOULD_WEIGH, guarded
 from jettison.spark.mechanisms import Mechanism, mechanism_for
 from jettison.spark.metrics import MetricCounts, by_metrics, note_trouble
 from jettison.spark.run import Run, close_ended
 from jettison.spark.unstarted import UnstartedWatch
+from jettison.spark.watched import foreseeing, watched
 
 Accounting = Literal["auto", "metrics", "observe"]
 _TOKEN_FILE = "token"
@@ -62,6 +65,8 @@ class Assembly:
         self._together: tuple[str, DataFrame] | None = None
         self._metrics: bool | None = None
         self._watch = UnstartedWatch()
+        self._marked: list[tuple[DataFrame, DataFrame]] = []  # guarded rows, and the same with marked weights
+        self._watches_answers = False
         self._shed_before_us = NEVER_US
 
     def guard(
@@ -116,7 +121,13 @@ class Assembly:
         elif len(self.points) == 1:
             self._shed_before_us = UNKNOWN_US
         self._watch.begin(rows.sparkSession, point.plan_metric)
-        return result.drop(*(name for name in rows.columns if name not in columns))
+        result = result.drop(*(name for name in rows.columns if name not in columns))
+        if not self._dry_run:
+            return result
+        would = result.withColumn(WEIGHT, marked(F.col(WOULD_WEIGH))).drop(WOULD_WEIGH)
+        result = result.drop(WOULD_WEIGH)
+        self._marked.append((result, would))
+        return result
 
     def deliver(self, answers: DataFrame, window: str, query: str | None, name: str | None) -> DataFrame:
         """The answers that the mechanism of a drop point lets out."""
@@ -124,6 +135,29 @@ class Assembly:
         plan = self._channel.newest_plan(answers.sparkSession, point, mechanism)
         whole = mechanism.deliver(answers, window, query, plan, where=f"drop point {point!r}")
         return answers if self._dry_run else whole
+
+    def watch(self, rows: DataFrame, answers: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """The answers of guarded rows, with their bounds observed."""
+        if self._watches_answers:
+            refuse(
+                "`watch` must be called once", "a second call", hint="let one function return all answers of the query"
+            )
+        self._watches_answers = True
+        if not self._dry_run:
+            return watched(answers(rows), self.answers_metric)
+        would = [other for plain, other in self._marked if plain is rows]
+        if not would:
+            hint = "pass what `guard` returned, and let the function do all that comes after it"
+            refuse(
+                "in a dry run `watch` needs the guarded rows themselves", "other rows", hint=hint, error=InvalidInput
+            )
+        with foreseeing():
+            return watched(answers(would[0]), self.answers_metric)
+
+    @property
+    def answers_metric(self) -> str:
+        """Name of what `watch` observes."""
+        return f"jettison-answers:{self._token()}"
 
     def read_plan_together(self, spark: SparkSession, names: Sequence[str], group: str) -> None:
         """Let the drop points `names`, whose guards follow, share one reading of the plan in every micro-batch.
@@ -193,7 +227,10 @@ class Assembly:
         )
         if self._channel.damage is not None:
             pilot.fault("plan", f"the plan on file could not be read, and was replaced ({self._channel.damage})")
-        run = Run(spark, self._checkpoint, pilot, self.points, self.mechanisms, companions, self.owner, self._channel)
+        metric = self.answers_metric if self._watches_answers else ""
+        run = Run(
+            spark, self._checkpoint, pilot, self.points, self.mechanisms, companions, self.owner, self._channel, metric
+        )
         doubts.register(spark, self._channel)  # once more: a start that failed has ended it
         pilot.aside, pilot.batch_runs = run.look_at_plan, run.batch_runs
         return run

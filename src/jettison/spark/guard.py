@@ -3,7 +3,7 @@
 A guarded DataFrame is the input with some rows removed and the column `jt_weight` added: the inverse of the
 probability that the row was kept. Which rows those are is the mechanism's affair; what every mechanism shares is
 here: fail open, protected rows, the dry run, and counting. Where the mechanism takes a sample for its policy, the
-column `jt_sampled` marks its rows.
+column `jt_sampled` marks its rows. In a dry run `jt_would_weigh` is the weight that a row would have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from jettison.spark.drop_point import (
 )
 from jettison.spark.mechanisms import Mechanism
 
-SAMPLED = "jt_sampled"
+SAMPLED, WOULD_WEIGH = "jt_sampled", "jt_would_weigh"
 _KEEP = "jt_keep"
 _RECENT = "jt_recent"
 _ARRIVED = "jt_arrived"
@@ -48,7 +48,7 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
     """
     seen, fields, passing = _with_helpers(rows, point, mechanism, plan)
     seen, sample = _with_sample(seen, point, mechanism)
-    keep, weight = _decision(seen, point, mechanism, fields)
+    keep, weight, would_be = _decision(seen, point, mechanism, fields)
     if mechanism.stays and not point.dry_run:
         return _emptied(seen, rows.columns, point, mechanism, fields, keep, weight)
     marks = mechanism.marks(fields)
@@ -57,7 +57,8 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
         seen = _with_arrivals(seen, point, fields, F.lit(1.0))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
         left = counted if point.dry_run else counted.where(keep)
-        return left.withColumns({WEIGHT: weight, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
+        would = {WOULD_WEIGH: would_be} if point.dry_run else {}
+        return left.withColumns({WEIGHT: weight, **would, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
     # The plan ends here. Left in the filter's condition and in a column that the optimizer may compute later, it would
     # travel on, and where the compiled stage ends behind the guard, as at `from_json`, be copied into every row.
     decided = seen.withColumn(_KEEP, computed_once(keep))
@@ -74,7 +75,8 @@ def _with_helpers(
     seen, fields, names = _with_plan(rows if point.observed else rows.where(point.seen_mark), point, plan)
     helpers = mechanism.helpers(seen, point, fields)
     passing = [*names, *(name for columns in helpers for name in columns)]
-    validate.no_reserved_column(rows, [*passing, _KEEP, _RECENT, _ARRIVED, _SAMPLE], where=point.place)
+    reserved = [_KEEP, _RECENT, _ARRIVED, _SAMPLE, WOULD_WEIGH]
+    validate.no_reserved_column(rows, [*passing, *reserved], where=point.place)
     for columns in helpers:
         seen = seen.withColumns({name: computed_once(column) for name, column in columns.items()})
     return seen, fields, passing
@@ -110,16 +112,16 @@ def _with_sample(seen: DataFrame, point: DropPoint, mechanism: Mechanism) -> tup
     return with_order.withColumn(SAMPLED, sampled), [sampling.report(F.col(_SAMPLE)).alias(SAMPLE)]
 
 
-def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism, fields: Column) -> tuple[Column, Column]:
-    """Whether a row is kept, and the weight that it leaves with."""
+def _decision(seen: DataFrame, point: DropPoint, mechanism: Mechanism, fields: Column) -> tuple[Column, Column, Column]:
+    """Whether a row is kept, the weight that it leaves with, and the one that it would have if a dry run were none."""
     keep, weight = mechanism.decision(seen, point, fields)
     keep, weight = F.coalesce(keep, F.lit(True)), F.coalesce(weight, F.lit(1.0))  # no valid plan: keep everything
     if point.protect is not None:
         protected = F.coalesce(point.protect, F.lit(False))
         keep, weight = keep | protected, F.when(protected, F.lit(1.0)).otherwise(weight)
-    if point.dry_run:
-        return keep, F.col(WEIGHT) if WEIGHT in seen.columns else F.lit(1.0)
-    return keep, F.col(WEIGHT) * weight if WEIGHT in seen.columns else weight  # weights multiply along a path
+    before = F.col(WEIGHT) if WEIGHT in seen.columns else None
+    along = weight if before is None else before * weight  # weights multiply along a path
+    return keep, along if not point.dry_run else F.lit(1.0) if before is None else before, along
 
 
 def _marked(

@@ -28,6 +28,7 @@ from jettison.spark.guard import RECENT_US
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.offsets_taken import taken_by
 from jettison.spark.unstarted import is_foreign, is_launching
+from jettison.spark.watched import bounds_of
 
 # Spark's own sinks that run the plan of a batch once, as they describe themselves. Of all others that is not known.
 _RUNS_ONCE = re.compile(
@@ -167,7 +168,10 @@ def _is_batch(progress: StreamingQueryProgress) -> bool:
 
 
 def report_of(
-    progress: StreamingQueryProgress, points: tuple[DropPoint, ...], mechanisms: Mapping[str, Mechanism]
+    progress: StreamingQueryProgress,
+    points: tuple[DropPoint, ...],
+    mechanisms: Mapping[str, Mechanism],
+    answers_metric: str = "",
 ) -> BatchReport:
     """What one progress event says about the drop points, each of which has a mechanism."""
     observed = {name: _fields(row) for name, row in progress.observedMetrics.items()}
@@ -193,6 +197,7 @@ def report_of(
         nothing_new=bool(progress.sources) and all(each.startOffset == each.endOffset for each in progress.sources),
         any_runs=_RUNS_ONCE.match(progress.sink.description) is None,
         taken=taken_by(progress),
+        answers=bounds_of(observed.get(answers_metric)),
     )
 
 

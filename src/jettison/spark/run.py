@@ -48,7 +48,7 @@ class Run:
     """Starts a query and keeps its pilot informed until it ends.
 
     Books of `companions` are closed with its own, `owner` lets go of the checkpoint, and answers look into `channel` until
-    then.
+    then. What answers are is observed as `answers_metric`.
     """
 
     def __init__(
@@ -61,11 +61,14 @@ class Run:
         companions: Sequence[Companion],
         owner: Owner,
         channel: Channel,
+        answers_metric: str = "",
     ) -> None:
         self._spark, self._streams = spark, spark.streams
         self._checkpoint, self._channel, self._owner = checkpoint, channel, owner
         self.pilot, self._points, self._companions = pilot, tuple(points), companions
-        self._report = partial(report_of, points=tuple(points.values()), mechanisms=mechanisms)
+        self._report = partial(
+            report_of, points=tuple(points.values()), mechanisms=mechanisms, answers_metric=answers_metric
+        )
         self._plan_reader = PlanReader(pilot.facts, tuple(points.values()), mechanisms)
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
@@ -144,6 +147,7 @@ class Run:
             lag_rows=lag_rows,
             lag_s=lag_s,
             orders=tuple(orders.words()),
+            bounds=dict(tally.bounds),
         )
 
     def _shares(self, plan: DropPlan) -> dict[str, float]:

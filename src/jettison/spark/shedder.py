@@ -232,6 +232,27 @@ class Shedder:
         """
         return self._assembly.deliver(answers, window, query, name)
 
+    def watch(self, rows: DataFrame, answers: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """Return `answers(rows)`, and have on record how wide the bounds of its answers are.
+
+        Of every batch out of which answers come, status, ledger and page say by aggregate how wide bounds are in the median
+        and at most in 95 % of the answers, relative to the answer. In a dry run the answers are those over all rows, and
+        what is on record is how wide the bounds would be if the rows were dropped that the plans say.
+
+        Parameters
+        ----------
+        rows
+            What `guard` returned.
+        answers
+            Makes of these rows a DataFrame with `jt.` aggregates among its columns. All else of the query may come after it.
+
+        Notes
+        -----
+        Of drop points that follow one another, a dry run foresees the last alone; and rows of which nothing would be
+        kept (a keep fraction of 0) are taken for rows that stay.
+        """
+        return self._assembly.watch(rows, answers)
+
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query of `writer` with this shedder's checkpoint, and begin to control it.
 

@@ -118,6 +118,22 @@ function modelChart(view) {
   $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
 }
 
+function boundsChart(view) {
+  const names = view.series ? Object.keys(view.series.bounds) : [];
+  $("bounds-section").hidden = !names.length;
+  if (!names.length) return;
+  const x = view.series.at_s.map(date), colours = ["kept", "dropped", "good", "bound", "soft"];
+  const traces = names.flatMap((name, place) => {
+    const of = { x, connectgaps: true, legendgroup: String(place) }, ink = colour(colours[place % colours.length]);
+    return [
+      line(plain(name), x, view.series.bounds[name], ink, { ...of, hovertemplate: "± %{y:.2%} in the median<extra>" + plain(name) + "</extra>" }),
+      line("", x, view.series.bounds_p95[name], ink, { ...of, showlegend: false, line: { width: 1, dash: "dot" }, hovertemplate: "± %{y:.2%} in 95 % of answers<extra>" + plain(name) + "</extra>" }),
+    ];
+  });
+  draw($("bounds"), traces, { xaxis: { range: span(view) }, yaxis: { tickformat: ".1%" } }, `Half the width of error bounds over time, of ${names.join(", ")}`);
+  $("bounds-text").textContent = `Half the width of the 95 % bounds relative to the answer${view.dry_run ? ", as it would be without the dry run" : ""}: line, in the median of the answers; dots, at most in 95 % of them.`;
+}
+
 // ---- panels, by their tag ----
 
 function section(title, note) {
@@ -265,6 +281,7 @@ function show(view) {
   select.value = state.point;
   if (view.series) { rowsChart(view); latencyChart(view); }
   modelChart(view);
+  boundsChart(view);
   table($("points"), ["drop point", "kind", "plan keeps", "of late rows", "last batch", "seen", "kept", "dropped"], view.points.map((point) => [
     point.name, point.setting || "–", percent(point.keep_fraction), percent(point.late_keep_fraction),
     `${short.format(point.last_kept)} of ${short.format(point.last_seen)}`, short.format(point.seen), short.format(point.kept), short.format(point.dropped)]));
