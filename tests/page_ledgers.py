@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jettison.control.budget_figures import BudgetFigures, Expected
 from jettison.control.load_model import Costs
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
 from jettison.core.stats import PointStats, Stats
@@ -57,7 +58,9 @@ def query(
             ledger.plan(at_s + number, plan, figures())
         rows = {point: PointStats(1000, 500 if shed else 1000)}
         stats = Stats(number, at_s + number, 0.9, rows, plan_version=2 if shed else 1)
-        ledger.batch(stats, latency_s=3.5 if number == 9 else 1.5)
+        given = dict(bounded=90, few_rows=10, median=0.02 + number / 1000, p95=0.1)
+        answers = {EVIL: AnswerBounds(answers=100, **given)} if shed else {}
+        ledger.batch(stats, latency_s=3.5 if number == 9 else 1.5, answers=answers)
     if ended:
         ledger.stop(at_s + batches, error=None, faults={})
     return ledger

@@ -98,6 +98,9 @@ def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served:
     assert "twice too many rows" in page.inner_text("#changes")
     assert page.locator("#latency .main-svg").count() > 0
     assert page.locator("#model .main-svg").count() > 0
+    assert page.locator("#bounds .main-svg").count() > 0
+    assert EVIL in page.get_attribute("#bounds", "aria-label")
+    assert page.evaluate("window.broken") is None
     assert "above" in page.get_attribute("#latency", "aria-label")
     ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
     page.locator("#tiles", has_text="9.00 s").wait_for(timeout=120_000)

@@ -35,6 +35,7 @@ def test_the_screen_fits_the_window_and_says_what_the_page_says(tmp_path: Path, 
     assert "25,000 of 40,000 rows kept" in text
     assert "plan 2: twice too many rows" in text
     assert "latency of 3 s" in text
+    assert ("5.9%" in text) == (height > 16), "the error of the answers, where there is room"
 
 
 def test_what_comes_from_data_cannot_steer_the_terminal(tmp_path: Path) -> None:

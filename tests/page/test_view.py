@@ -34,7 +34,7 @@ from jettison.runtime.plan_file import PLAN_FILE, SECOND_FILE, encode
 from jettison.runtime.schedule import Schedule
 from jettison.settle.settled_record import Part, Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
-from page_ledgers import NOW_S, query
+from page_ledgers import EVIL, NOW_S, query
 
 SEEN = Stats(4, 0.0, 1.0, {"rides": PointStats(900, 900)})
 HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
@@ -50,6 +50,9 @@ def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) ->
     (point,) = view.points
     assert (point.name, point.keep_fraction, point.last_seen, point.last_kept) == ("rides", 0.5, 1000, 500)
     assert [change.kind for change in view.changes] == ["plan", "start", "plan", "stop"]
+    assert view.series is not None
+    assert view.series.bounds == {EVIL: [None] * 10 + [pytest.approx(0.02 + n / 1000) for n in range(10, 40)]}
+    assert view.series.bounds_p95[EVIL][-1] == 0.1
     assert view.model is not None
     assert view.model.arrival_per_s == [1000.0]
     assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from jettison import cli
 from jettison.control.controller import Controller, ControlSettings
 from jettison.control.load_model import Costs
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import encode
+from jettison.core.stats import Stats
 from jettison.core.storage import Folder
 from jettison.lab.sim.plant import Plant, PlantSettings
 from jettison.runtime.advice import Load, advice, error_of_counts
@@ -96,3 +98,27 @@ def test_a_damaged_state_is_no_news(tmp_path):
     flown(home, 50_000.0, until_s=30.0)
     home.replace("controller.json", b'{"model": 1}')
     assert advice(home)[0].endswith("what a batch costs is not known.")
+
+
+@pytest.mark.parametrize("few", [2, 60])
+def test_errors_of_the_querys_own_answers_are_told_and_the_policy_that_follows(tmp_path, few):
+    """Of batches out of which no answer comes nothing is counted; the widths of the others count by their answers."""
+    home = Folder(tmp_path) / "jettison"
+    flown(home, 250_000.0, dry_run=True, until_s=60.0)
+    ledger = Ledger.open(home / "ledger")
+    for number, (bounded, median) in enumerate([(100, 0.02), (300, 0.04)]):
+        of_fare = AnswerBounds(answers=400, bounded=bounded, few_rows=few, median=median, p95=2 * median, foreseen=True)
+        ledger.batch(Stats(9000 + number, 60.0 + number, 0.1, {}), latency_s=None, answers={"fare": of_fare})
+    sentences = advice(home)
+    assert (
+        "400 answers 'fare' would have been off by up to 3.5% in the median, and by up to 7.0% in 95% of them, under the "
+        "plans of that time (95% bounds)."
+    ) in sentences
+    (policy,) = [one for one in sentences if "policy" in one.lower() and "Drop" in one]
+    assert ("ConceptDrop" in policy) == (few == 60)
+
+
+def test_whoever_does_not_watch_answers_is_told_how(tmp_path):
+    home = Folder(tmp_path) / "jettison"
+    flown(home, 250_000.0, until_s=60.0)
+    assert any("shedder.watch" in one for one in advice(home))

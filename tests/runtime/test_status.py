@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.costs.cost_hashing import SharedHashes
 from jettison.costs.function_status import CostStatus
 from jettison.costs.task_report import TaskReport
@@ -72,6 +73,15 @@ def test_a_query_that_has_ended_is_not_spoken_of_as_running():
         "ended by an error (ValueError: no zone 7), 1,000 of"
     )
     assert dataclasses.replace(ended, error="password=hunter2").error == "password=***"
+
+
+def test_the_line_in_the_guide_to_dry_runs_is_what_a_status_says():
+    guide = (Path(__file__).parents[2] / "docs" / "dry-run.md").read_text()
+    shown = " ".join(re.search(r"```\n(dry run .*?)```", guide, flags=re.DOTALL)[1].split())
+    cause = "412,000 rows/s arrive, 131,000 rows/s can be processed within 3.0 s: keep 0.31"
+    fare = AnswerBounds(answers=150, bounded=138, few_rows=12, median=0.031, p95=0.098, foreseen=True)
+    counts = (12, 4_200_113, 1_302_411, {})
+    assert shown == str(Status("dry run", {"rows": 0.31}, 7, cause, 2.41, 3.0, *counts, bounds={"fare": fare}))
 
 
 def test_before_the_first_batch_the_line_says_so():

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.spark
 KAFKA = "partition int, offset long, timestamp timestamp, value string"
 ELSEWHERE = {"README.md": 1, "docs/tutorial.md": 5}
 HERE = {
+    "docs/dry-run.md": 2,
     "docs/estimators.md": 1,
     "docs/group-drops.md": 4,
     "docs/ledger.md": 1,
@@ -86,6 +87,18 @@ def test_estimators(spark: SparkSession, names: dict[str, Any], vouched_for: Non
     run(block, names)
     answer = names["answers"].first()
     assert (answer.total.value, answer.rows.value, answer.rows.kept) == (9.0, 3, 2)
+
+
+def test_dry_run(
+    spark: SparkSession, names: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch, auto = blocks("docs/dry-run.md")
+    row = '{"id": 1, "time": "2026-01-01T00:00:00Z", "zone": "Z001", "fare": 7.5}'
+    names["raw"] = stream(spark, tmp_path / "in", "id long, time timestamp, zone string, fare double", row)
+    run(watch, names)
+    ended(names)
+    run(auto, names | {"checkpoint": str(tmp_path / "other")})
+    assert capsys.readouterr().out.startswith("ConceptDrop since answers are by group")
 
 
 def test_groups(spark: SparkSession, names: dict[str, Any], tmp_path: Path) -> None:

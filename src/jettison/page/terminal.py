@@ -57,11 +57,14 @@ def screen(view: QueryView, width: int, height: int | None = None) -> Renderable
     """What the query is doing, how that went lately, and why plans changed: in at most `height` lines, or in full."""
     cut: _Cut = {} if height is None else {"overflow": "ellipsis", "no_wrap": True}
     tables = [panel for panel in view.panels if isinstance(panel, TablePanel)]
-    parts = [*_head(view, cut), *_lines(view, max(width - _LABEL - 14, 10)), _points(view)]
+    line_width = max(width - _LABEL - 14, 10)
+    used = _LEAST_LINES + len(view.points) + sum(min(len(panel.rows), _ROWS) + 3 for panel in tables)
+    errors = list(_errors(view, line_width))[: None if height is None else max(height - used - 3, 0)]
+    parts = [*_head(view, cut), *_lines(view, line_width), *errors, _points(view)]
     parts += [part for panel in tables for part in _table(panel, cut)]
     if height is None:
         return Group(*parts, _changes(view, _CHANGES, cut))
-    used = _LEAST_LINES + len(view.points) + sum(min(len(panel.rows), _ROWS) + 3 for panel in tables)
+    used += len(errors)
     return Group(*parts, _changes(view, max(height - used, 3), cut), Text("q: quit", style="dim"))
 
 
@@ -116,13 +119,15 @@ def _lines(view: QueryView, width: int) -> Iterator[RenderableType]:
     )
     most = max(seen[-width:], default=1.0)
     yield _labelled("rows/s that came", sparkline(seen, most, width), f"{seen[-1]:,.0f}", "yellow")
-    for name, widths in series.bounds.items():
-        known = [width for width in widths if width is not None]
-        if known:
-            yield _labelled(
-                f"error of {_plain(name)}"[:_LABEL], sparkline(widths, max(known), width), f"{known[-1]:.1%}", "magenta"
-            )
     yield _labelled("rows/s kept", sparkline(kept, most, width), f"{kept[-1]:,.0f}", "cyan")
+
+
+def _errors(view: QueryView, width: int) -> Iterator[Text]:
+    """How wide the bounds of watched answers are, in the median."""
+    for name, widths in (view.series.bounds if view.series else {}).items():
+        if known := [one for one in widths if one is not None]:
+            line = sparkline(widths, max(known), width)
+            yield _labelled(f"error of {_plain(name)}"[: _LABEL - 1], line, f"{known[-1]:.1%}", "magenta")
 
 
 def _labelled(label: str, line: str, now: str, style: str) -> Text:

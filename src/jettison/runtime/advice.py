@@ -7,7 +7,8 @@ source. Everything rests on the load that was measured: another load needs anoth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,12 +16,15 @@ from typing import Any
 from jettison.control.controller import Controller, ControlSettings
 from jettison.control.load_model import Costs, LoadModel
 from jettison.control.outlook import ENTER, Outlook
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import parse
 from jettison.core.storage import Folder
+from jettison.runtime.chooser import Auto, Facts, bounds_on_record, chosen, few_rows
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.restart import STATE_FILE
 
 _BUSIEST = 0.9  # of the time, which is less busy than what is called the busiest tenth
+_LATELY_S = 3600.0
 _FEWEST, _WIDTH = 5, 1.96  # batches to say anything from; of a 95 % bound, in standard errors
 _GROUPS = (100, 1_000, 10_000)
 
@@ -98,22 +102,33 @@ def error_of_counts(share: float, rows: float) -> float:
 def advice(home: Folder) -> list[str]:
     """Sentences on the query beside whose checkpoint `home` lies."""
     ledger = Ledger(home / "ledger")
-    batches = [batch for batch in ledger.records("batch") if any(one["seen"] for one in batch["points"].values())]
-    newest_s = batches[-1]["at_s"] if batches else 0.0
-    lately = [batch for batch in batches if batch["at_s"] >= newest_s - 3600.0]
+    all_batches = lately(ledger)
+    batches = [batch for batch in all_batches if any(one["seen"] for one in batch["points"].values())]
+    found = bounds_on_record(all_batches)
     spoken, start = ledger.last("start", "order"), ledger.last("start")
     bound_s = None if spoken is None else spoken.get("latency_bound_s")
     model = _model(home, bound_s)
-    if bound_s is None or model is None or len(lately) < _FEWEST:
-        few = f"{len(lately)} batches with rows are on record"
+    if bound_s is None or model is None or len(batches) < _FEWEST:
+        few = f"{len(batches)} batches with rows are on record"
         return [f"Nothing can be said yet: {few}, and what a batch costs is {'not ' if model is None else ''}known."]
-    usual, busiest = _rates(lately)
+    usual, busiest = _rates(batches)
     start = start or {}
     dry = bool(start.get("dry_run"))
-    has_shed = not dry and any(_rows(batch, "dropped") for batch in lately)
+    has_shed = not dry and any(_rows(batch, "dropped") for batch in batches)
     doubt = None if has_shed else _WIDTH * model.noise
     load = Load(model.costs, usual, busiest, bound_s, start.get("trigger_s") or 0.0, doubt)
-    return [_seen(load, lately), *_dropped(lately, dry=dry), *_bounds(load), *_price(load), *_source(load)]
+    told = [_seen(load, batches), *_dropped(batches, dry=dry), *_bounds(load), *_price(load), *_errors(found)]
+    return [*told, *_policy(load, found, str(start.get("policy") or "")), *_source(load)]
+
+
+def lately(ledger: Ledger) -> list[dict[str, Any]]:
+    """The batches of the last hour on record."""
+    batches: deque[dict[str, Any]] = deque()
+    for batch in ledger.records("batch"):
+        batches.append(batch)
+        while batches[0]["at_s"] < batch["at_s"] - _LATELY_S:
+            batches.popleft()
+    return list(batches)
 
 
 def _model(home: Folder, bound_s: float | None) -> LoadModel | None:
@@ -194,6 +209,40 @@ def _price(load: Load) -> Iterator[str]:
         errors = ", ".join(f"{error_of_counts(share, rows):.1%} over {rows:,} rows" for rows in _GROUPS)
         mean = "a mean by as much times the coefficient of variation of its values"
         yield f"At {share:.1%} kept at random a count is off by up to {errors} (95 % bounds), {mean}."
+
+
+def _errors(found: Mapping[str, Sequence[AnswerBounds]]) -> Iterator[str]:
+    """Of the query's own answers, where they are watched: batches count by their bounded answers."""
+    for name, said in found.items():
+        for foreseen in (True, False):
+            widths = [
+                (one.median, one.p95, one.bounded)
+                for one in said
+                if one.foreseen == foreseen and one.median is not None and one.p95 is not None
+            ]
+            bounded = sum(rows for _, _, rows in widths)
+            if not bounded:
+                continue
+            median = sum(width * rows for width, _, rows in widths) / bounded
+            p95 = sum(width * rows for _, width, rows in widths) / bounded
+            yield (
+                f"{bounded:,} answers {name!r} {'would have been' if foreseen else 'were'} off by up to {median:.1%} in "
+                f"the median, and by up to {p95:.1%} in 95% of them, under the plans of that time (95% bounds)."
+            )
+
+
+def _policy(load: Load, found: Mapping[str, Sequence[AnswerBounds]], policy: str) -> Iterator[str]:
+    """Which policy, where the record can tell: by the rules of the README, for somebody who can name groups."""
+    few = few_rows(found)
+    if few is None:
+        yield "Which policy is not on record: `shedder.watch(rows, answers)` has it on record what bounds answers get."
+        return
+    groups = Auto(group="...", time="...", window="...")
+    name, why = chosen(Facts(groups, policy, few))
+    if name == policy:
+        yield f"The policy may stay, {policy}: {why}."
+    else:
+        yield f"Which policy: {name} in place of {policy or 'the present one'}, since {why}."
 
 
 def _source(load: Load) -> Iterator[str]:

@@ -25,6 +25,7 @@ class Start(LedgerRecord, kw_only=True, tag="start"):
     trigger_s: Number | UnsetType = UNSET
     restored: bool | UnsetType = UNSET
     policy: str | UnsetType = UNSET
+    policy_cause: str | UnsetType = UNSET
     outline: dict[str, Any] | UnsetType = UNSET
     dry_run: bool | UnsetType = UNSET
 

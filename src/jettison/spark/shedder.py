@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,6 +20,7 @@ from jettison.core.durations import Duration, seconds
 from jettison.errors import InvalidInput, refuse
 from jettison.policies import Policy, UniformDrop
 from jettison.runtime.advice import advice
+from jettison.runtime.chooser import Auto
 from jettison.runtime.companion import Companion
 from jettison.runtime.inquiry import Asked
 from jettison.runtime.ledger import Ledger
@@ -26,6 +28,7 @@ from jettison.runtime.status import Status
 from jettison.spark import validate
 from jettison.spark.assembly import Accounting, Assembly
 from jettison.spark.channel import Channel
+from jettison.spark.chosen_policy import chosen_policy
 from jettison.spark.read_files import ReadFiles
 from jettison.spark.run import Run
 
@@ -50,9 +53,10 @@ class Shedder:
     checkpoint
         The query's checkpoint location. The plan, the controller's state and the ledger live in `jettison/` under it.
     policy
-        What to drop; `UniformDrop()` if not given.
+        What to drop; `UniformDrop()` if not given. `"auto"`, or `jettison.policy.Auto(...)` with what is known of the query,
+        leaves the choice to the rules of the README.
     dry_run
-        Decide and count, but drop nothing.
+        Decide and count, but drop nothing; `watch` foresees the errors that would follow.
     trigger
         Interval of the query's trigger, `"1 second"`; leave it out where a batch starts as soon as the one before ends.
     peak_rows_per_s
@@ -85,7 +89,7 @@ class Shedder:
         *,
         latency: Duration,
         checkpoint: str | Path,
-        policy: Policy | None = None,
+        policy: Policy | Auto | Literal["auto"] | None = None,
         dry_run: bool = False,
         trigger: Duration | None = None,
         peak_rows_per_s: float | None = None,
@@ -98,6 +102,13 @@ class Shedder:
         ask: Asked | None = None,
     ) -> None:
         self.latency_bound_s = seconds(latency, name="latency")
+        self._checkpoint = validate.checkpoint(checkpoint)
+        self._folder = storage.home(checkpoint)
+        self.policy_cause = ""
+        """Why the policy was chosen, where that was left to the rules."""
+        if isinstance(policy, Auto) or policy == "auto":
+            policy, self.policy_cause = chosen_policy(policy if isinstance(policy, Auto) else Auto(), self._folder)
+            log.info("the policy is %s: %s", type(policy).__name__, self.policy_cause)
         self.policy: Policy = UniformDrop() if policy is None else policy
         if not isinstance(self.policy, Policy):
             hint = "pass an instance, such as policy=jettison.UniformDrop()"
@@ -121,8 +132,6 @@ class Shedder:
             row_cap=self.rows_per_trigger,
             capacity_rows_per_s=capacity_rows_per_s,
         )
-        self._checkpoint = validate.checkpoint(checkpoint)
-        self._folder = storage.home(checkpoint)
         self._dry_run = dry_run
 
         lease_s = seconds(plan_lease, name="plan_lease")
@@ -271,7 +280,8 @@ class Shedder:
         self._run = self._assembly.new_run(self._control(), self._companions, self._disowned)
         try:
             source = ReadFiles(self._streams) if self._ask is None else self._ask
-            return self._run.launch(writer, source, policy=type(self.policy).__name__, dry_run=self._dry_run)
+            why = {"policy_cause": self.policy_cause} if self.policy_cause else {}
+            return self._run.launch(writer, source, policy=type(self.policy).__name__, dry_run=self._dry_run, **why)
         except BaseException:
             self._run = None
             raise

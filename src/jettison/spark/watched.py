@@ -55,7 +55,8 @@ def estimated(
         return F.struct(F.try_divide(width, F.abs(found.value)).alias("width"), found.enough.alias("enough"))
 
     risky = F.when(weights.uncertain > 0, foresee(ops, estimator, weights, moments, z, bounds))
-    whole: Column = estimator(ops, replace(weights, uncertain=F.lit(0)), moments, z, lambda _, found: answers(found))
+    as_they_are = replace(weights, uncertain=F.lit(0), total=weights.kept * 1.0)
+    whole: Column = estimator(ops, as_they_are, moments, z, lambda _, found: answers(found))
     return F.transform(whole, lambda answer: answer.withField(FORESEEN, risky))
 
 

@@ -28,6 +28,7 @@ ON_SPARK: Mapping[str, OnSpark] = {
     "large-batch": overhead.large_batch,
     "empty-batch": overhead.empty_batch,
     "native": overhead.native,
+    "watched": overhead.watched,
     "dropped-row": overhead.dropped_row,
     "compiled": compiled.growth,
     "sinks": sharing.side_by_side,

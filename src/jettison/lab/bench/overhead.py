@@ -142,6 +142,26 @@ def dropped_row(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     ]
 
 
+def watched(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
+    """What watching its answers adds to a batch of the demo's query that sheds, and to one of a dry run."""
+    land_batches(folder / "in", _SMALL["batches"], _SMALL["rows_per_batch"])
+    source = partial(raw_rides, spark, folder / "in", files_per_batch=1)
+    results = []
+    for side, dry_run in (("sheds", False), ("dry run", True)):
+        guarded = partial(streams.guarded, source, shed_fares, row_id=_KAFKA_ID, keep_fraction=0.3, dry_run=dry_run)
+        variants = {"plain": guarded(), "watched": guarded(watch=True)}
+        costs = Pairs(streams.alternate(spark, folder, variants, pairs, skip_batches=_SMALL["left_out"]), config=_SMALL)
+        results += [
+            costs.added(f"{side}: watching adds to a batch", "watched", _batch_ms, "ms"),
+            costs.added(f"{side}: watching adds to a batch's task CPU", "watched", _batch_cpu_ms, "ms"),
+        ]
+    return results
+
+
+def _batch_cpu_ms(cost: streams.Cost) -> float:
+    return 1e3 * cost.batch_cpu_s
+
+
 def _batch_ms(cost: streams.Cost) -> float:
     return 1e3 * cost.batch_s
 

@@ -89,12 +89,15 @@ def guarded(
     row_id: Sequence[str],
     arrival: str | None = None,
     keep_fraction: float = 1.0,
+    watch: bool = False,
+    dry_run: bool = False,
 ) -> Variant:
-    """The same query with a guard on its source."""
+    """The same query with a guard on its source, and its answers watched or not."""
 
     def variant(folder: Path) -> Callable[[], StreamingQuery]:
-        shedder = jt.Shedder(latency=_BOUND, checkpoint=folder, policy=KeepShare(keep_fraction))
-        return to_end(_writer(query(shedder.guard(source(), row_id=row_id, arrival=arrival))), shedder)
+        shedder = jt.Shedder(latency=_BOUND, checkpoint=folder, policy=KeepShare(keep_fraction), dry_run=dry_run)
+        rows = shedder.guard(source(), row_id=row_id, arrival=arrival)
+        return to_end(_writer(shedder.watch(rows, query) if watch else query(rows)), shedder)
 
     return variant
 

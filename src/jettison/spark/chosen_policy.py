@@ -1,0 +1,29 @@
+"""The policy that `policy="auto"` stands for, and why."""
+
+from __future__ import annotations
+
+import importlib
+
+from jettison.core.storage import Folder
+from jettison.policies import Policy
+from jettison.runtime.advice import lately
+from jettison.runtime.chooser import Auto, Facts, bounds_on_record, chosen, few_rows
+from jettison.runtime.ledger import Ledger
+
+_HOME = {
+    "UniformDrop": ("jettison.policies.uniform.uniform_drop", ()),
+    "WindowDrop": ("jettison.policies.window.window_drop", ("time", "window")),
+    "PriorityDrop": ("jettison.policies.priority.priority_drop", ("priorities",)),
+    "ConceptDrop": ("jettison.policies.groups.concept_drop", ("group", "time", "window")),
+}
+
+
+def chosen_policy(said: Auto, home: Folder) -> tuple[Policy, str]:
+    """The policy that the rules lead to by what the program says and what is on record in `home`, and the reason."""
+    ledger = Ledger(home / "ledger")
+    start = ledger.last("start") or {}
+    found = bounds_on_record(lately(ledger))
+    name, why = chosen(Facts(said, str(start.get("policy") or ""), few_rows(found)))
+    module, fields = _HOME[name]
+    policy: Policy = getattr(importlib.import_module(module), name)(**{field: getattr(said, field) for field in fields})
+    return policy, why
