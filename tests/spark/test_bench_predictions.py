@@ -1,0 +1,31 @@
+"""What a dry run foresees beside what follows, at a size that takes seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from jettison.lab.bench import audits, predictions
+
+
+@pytest.mark.usefixtures("interpreted", "one_partition")
+def test_bounds_that_were_foreseen_are_held_against_those_given(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audits, "_FILES", 4)
+    random = np.random.default_rng(1)
+    rows = 12_000
+    keys, values = random.integers(0, 4, rows), random.exponential(10.0, rows)
+    stream = audits._real(Path("nowhere"), lambda table: table, "1 hour")
+    audits._land(tmp_path / "in", (keys, values, np.arange(rows) * 10**6))
+    found = {one.name: one for one in predictions.beside(spark, tmp_path, stream, "UniformDrop", "made up")}
+    assert len(found) == 5 * 3, "three figures for each of five answers"
+    median = found["made up: avg, bound foreseen over given, median"]
+    assert median.config["foreseen"] > 6
+    assert median.holds
+    assert 0.3 < found["made up: avg, bound foreseen over 95 % of errors"].value < 3.0
+    assert median.required
+    assert not found["made up: avg, bound foreseen over 95 % of errors"].required, "too few answers to judge it"

@@ -1,0 +1,41 @@
+"""`policy="auto"` follows the rules and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import jettison as jt
+from jettison.core.answer_bounds import AnswerBounds
+from jettison.core.stats import Stats
+from jettison.core.storage import home
+from jettison.errors import InvalidInput
+from jettison.policy import Auto
+from jettison.runtime.ledger import Ledger
+
+BY_ZONE = Auto(group="zone", time="time", window="5 seconds")
+
+
+def test_without_a_record_it_goes_by_what_the_program_says(tmp_path: Path) -> None:
+    plain = jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy="auto")
+    assert (type(plain.policy), plain.policy_cause) == (jt.UniformDrop, "nothing more is known of the data")
+    grouped = jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy=BY_ZONE)
+    assert type(grouped.policy) is jt.ConceptDrop
+    assert jt.Shedder(latency="3 seconds", checkpoint=tmp_path).policy_cause == ""
+
+
+@pytest.mark.parametrize(("few", "kind"), [(1, jt.UniformDrop), (30, jt.ConceptDrop)])
+def test_a_dry_run_on_record_decides_whether_groups_need_care(tmp_path: Path, few: int, kind: type) -> None:
+    ledger = Ledger.open(home(tmp_path) / "ledger")
+    ledger.start(0.0, policy="UniformDrop", dry_run=True)
+    of_fare = AnswerBounds(answers=100, bounded=100 - few, few_rows=few, median=0.1, p95=0.2, foreseen=True)
+    ledger.batch(Stats(0, 0.0, 1.0, {}), latency_s=None, answers={"fare": of_fare})
+    chosen = jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy=BY_ZONE)
+    assert type(chosen.policy) is kind
+    assert "of the answers rest on too few rows" in chosen.policy_cause
+
+
+def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy="automatic")
