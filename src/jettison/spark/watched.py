@@ -55,9 +55,16 @@ def estimated(
         return F.struct(F.try_divide(width, F.abs(found.value)).alias("width"), found.enough.alias("enough"))
 
     risky = F.when(weights.uncertain > 0, foresee(ops, estimator, weights, moments, z, bounds))
-    as_they_are = replace(weights, uncertain=F.lit(0), total=weights.kept * 1.0)
-    whole: Column = estimator(ops, as_they_are, moments, z, lambda _, found: answers(found))
+    # Of the estimate over all rows only the plain answer is used: nothing else of it is to be planned.
+    unnamed = replace(ops, once=lambda values, body: body(*values))
+    every_row = replace(weights, total=weights.kept * 1.0)
+    whole: Column = estimator(unnamed, every_row, moments, z, lambda _, found: answers(_plain(found)))
     return F.transform(whole, lambda answer: answer.withField(FORESEEN, risky))
+
+
+def _plain(found: Estimate) -> Estimate:
+    plain = found.plain
+    return Estimate(value=plain, lower=plain, upper=plain, plain=plain, exact=F.lit(True), enough=F.lit(True))
 
 
 def watched(answers: DataFrame, metric: str) -> DataFrame:
