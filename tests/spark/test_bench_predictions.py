@@ -28,4 +28,4 @@ def test_bounds_that_were_foreseen_are_held_against_those_given(
     assert median.holds
     assert 0.3 < found["made up: avg, bound foreseen over 95 % of errors"].value < 3.0
     assert median.required
-    assert not found["made up: avg, bound foreseen over 95 % of errors"].required, "too few answers to judge it"
+    assert not found["made up: avg, bound foreseen over 95 % of errors"].bar, "too few answers to judge it"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from jettison.answers.estimate import Answer, Estimator, Moments, Ops, Value, Weights, collapsed, over
 
@@ -18,6 +19,7 @@ STEP = 2.0**-24
 """Small enough for sums of weights to be those of rows that weigh 1, and large enough for its square not to be lost."""
 
 _LARGEST_DOMINANCE = 0.9
+_SPREAD = 1e-3  # of weights, beside their square, below which they count as one
 _RISKS = ("risk_square", "about_risk", "about_risked")
 _KEPT = ("at_risk", "risky_sum", "risky_square")
 
@@ -41,32 +43,39 @@ def foresee(
 ) -> Value:
     """The estimate that is expected if the rows are shed whose marked weights and values are described.
 
-    It is the estimate of expected sums. Where rows of one group would have different weights, two of these are not known
-    and taken to be those of one weight: that of the rows at risk on average, by rows for how many are kept and by their part
-    in the variance for effective rows. Both hardly move a bound.
+    It is the estimate of expected sums. How many rows are kept, the sum of 1 / w, follows from the first three moments of w
+    as if there were two weights; for one or two it is exact.
     """
     rows = ops.smaller(weights.uncertain * 1.0, weights.kept * 1.0)
 
-    def named(risk: Value, excess: Value, rows: Value) -> Value:
-        return ops.once(
-            (over(ops, excess, risk), over(ops, rows, rows + risk)), lambda *known: made(risk, excess, rows, *known)
-        )
+    def named(risk: Value, square: Value, cube: Value, rows: Value) -> Value:
+        return ops.once((_share_kept(ops, rows, risk, square, cube),), partial(made, risk, square, cube, rows))
 
-    def made(risk: Value, excess: Value, rows: Value, heavy: Value, kept: Value) -> Value:
+    def made(risk: Value, square: Value, cube: Value, rows: Value, share: Value) -> Value:
         expected = replace(
-            weights,
-            kept=weights.kept - rows * (1.0 - kept),
-            risk=risk,
-            risk_squared=excess * (1.0 + heavy),
-            risk_excess=excess,
+            weights, kept=weights.kept - rows * (1.0 - share), risk=risk, risk_squared=cube + square, risk_excess=square
         )
-        factors = dict.fromkeys(_RISKS, 1.0 / STEP) | dict.fromkeys(_KEPT, kept)
+        factors = dict.fromkeys(_RISKS, 1.0 / STEP) | dict.fromkeys(_KEPT, share)
         present = {name: part for name in factors if (part := getattr(moments, name)) is not None}
         of_kept = replace(moments, **{name: part * factors[name] for name, part in present.items()})
         return _of_sample(ops, moments, of_kept, lambda shape: estimator(ops, expected, shape, z, answer))
 
-    parts = (weights.risk / STEP, weights.risk_excess / STEP**2, rows)
+    # Sums of w - 1, of its square and of its cube.
+    cube = (weights.risk_squared - weights.risk_excess) / STEP**3
+    parts = (weights.risk / STEP, weights.risk_excess / STEP**2, cube, rows)
     return ops.once(tuple(ops.present(part, 0.0) for part in parts), named)
+
+
+def _share_kept(ops: Ops, rows: Value, risk: Value, square: Value, cube: Value) -> Value:
+    """Mean of 1 / w over the rows at risk, by Gauss quadrature from the moments of w - 1; of one weight its inverse."""
+
+    def mean(first: Value, second: Value, third: Value) -> Value:
+        spread, skew = second - first * first, first * second - third
+        two = over(ops, spread * (1.0 - first) - skew, spread * (1.0 - second) - skew * (1.0 + first))
+        one = 1.0 / (1.0 + first)
+        return ops.where(spread > _SPREAD * second, ops.smaller(ops.larger(two, one), 1.0), one)
+
+    return ops.once(tuple(over(ops, part, rows) for part in (risk, square, cube)), mean)
 
 
 def _of_sample(ops: Ops, whole: Moments, kept: Moments, body: Callable[[Moments], Value]) -> Value:
