@@ -106,13 +106,16 @@ def test_errors_of_the_querys_own_answers_are_told_and_the_policy_that_follows(t
     home = Folder(tmp_path) / "jettison"
     flown(home, 250_000.0, dry_run=True, until_s=60.0)
     ledger = Ledger.open(home / "ledger")
+    true = {"median_error": 0.01, "p95_error": 0.03}
     for number, (bounded, median) in enumerate([(100, 0.02), (300, 0.04)]):
-        of_fare = AnswerBounds(answers=400, bounded=bounded, few_rows=few, median=median, p95=2 * median, foreseen=True)
+        of_fare = AnswerBounds(
+            answers=400, bounded=bounded, few_rows=few, median=median, p95=2 * median, foreseen=True, **true
+        )
         ledger.batch(Stats(9000 + number, 60.0 + number, 0.1, {}), latency_s=None, answers={"fare": of_fare})
     sentences = advice(home)
     assert (
-        "400 answers 'fare' would have been off by up to 3.5% in the median, and by up to 7.0% in 95% of them, under the "
-        "plans of that time (95% bounds)."
+        "By their 95% bounds 400 answers 'fare' would have been off by up to 3.5% in the median, and by up to 7.0% in 95% "
+        "of them; in truth by 1.0% in the median, and by up to 3.0% in 95%."
     ) in sentences
     (policy,) = [one for one in sentences if "policy" in one.lower() and "Drop" in one]
     assert ("ConceptDrop" in policy) == (few == 60)

@@ -33,6 +33,8 @@ def test_a_dry_run_on_record_decides_whether_groups_need_care(tmp_path: Path, fe
     ledger.batch(Stats(0, 0.0, 1.0, {}), latency_s=None, answers={"fare": of_fare})
     chosen = jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy=BY_ZONE)
     assert type(chosen.policy) is kind
+    elsewhere = Auto(group="zone", time="time", window="5 seconds", record=tmp_path)
+    assert type(jt.Shedder(latency="3 seconds", checkpoint=tmp_path / "new", policy=elsewhere).policy) is kind
     assert "of the answers rest on too few rows" in chosen.policy_cause
 
 

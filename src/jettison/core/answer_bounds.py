@@ -23,6 +23,9 @@ class AnswerBounds(Struct, frozen=True, kw_only=True):
         95 %. `None` where there are none.
     foreseen
         Whether this is what would follow from the plans of a dry run, whose answers are exact.
+    median_error, p95_error
+        How far these answers would really be off, known in a dry run alone: half of the bounded ones at most so much, and
+        95 % of them.
     """
 
     answers: Natural
@@ -31,6 +34,8 @@ class AnswerBounds(Struct, frozen=True, kw_only=True):
     median: Number | None
     p95: Number | None
     foreseen: bool = False
+    median_error: Number | None = None
+    p95_error: Number | None = None
 
     def words(self, name: str) -> str:
         """How far off the answers of that name are, or would be.

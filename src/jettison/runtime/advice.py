@@ -212,23 +212,28 @@ def _price(load: Load) -> Iterator[str]:
 
 
 def _errors(found: Mapping[str, Sequence[AnswerBounds]]) -> Iterator[str]:
-    """Of the query's own answers, where they are watched: batches count by their bounded answers."""
+    """Of the query's own answers, where they are watched."""
     for name, said in found.items():
         for foreseen in (True, False):
-            widths = [
-                (one.median, one.p95, one.bounded)
-                for one in said
-                if one.foreseen == foreseen and one.median is not None and one.p95 is not None
-            ]
-            bounded = sum(rows for _, _, rows in widths)
-            if not bounded:
+            of_kind = [one for one in said if one.foreseen == foreseen and one.bounded]
+            if not of_kind:
                 continue
-            median = sum(width * rows for width, _, rows in widths) / bounded
-            p95 = sum(width * rows for _, width, rows in widths) / bounded
-            yield (
-                f"{bounded:,} answers {name!r} {'would have been' if foreseen else 'were'} off by up to {median:.1%} in "
-                f"the median, and by up to {p95:.1%} in 95% of them, under the plans of that time (95% bounds)."
+            median, p95, error, error_p95 = (
+                _mean([(getattr(one, part), one.bounded) for one in of_kind])
+                for part in ("median", "p95", "median_error", "p95_error")
             )
+            truly = f"; in truth by {error:.1%} in the median, and by up to {error_p95:.1%} in 95%" if foreseen else ""
+            answers, were = sum(one.bounded for one in of_kind), "would have been" if foreseen else "were"
+            yield (
+                f"By their 95% bounds {answers:,} answers {name!r} {were} off by up to {median:.1%} in the median, and by up to "
+                f"{p95:.1%} in 95% of them{truly}."
+            )
+
+
+def _mean(widths: Sequence[tuple[float | None, int]]) -> float:
+    """Of batches that count by their bounded answers."""
+    known = [(width, answers) for width, answers in widths if width is not None]
+    return sum(width * answers for width, answers in known) / max(sum(answers for _, answers in known), 1)
 
 
 def _policy(load: Load, found: Mapping[str, Sequence[AnswerBounds]], policy: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jettison.core.answer_bounds import AnswerBounds
@@ -31,6 +32,8 @@ class Auto:
         A missing window is better than a wrong number. The query must call `deliver`, as `WindowDrop` wants it.
     priorities
         Some rows matter more than others, as for `PriorityDrop`.
+    record
+        Checkpoint of another run, such as a dry run, whose record counts; the query's own if not given.
     """
 
     group: Any = None
@@ -38,6 +41,7 @@ class Auto:
     window: Any = None
     whole_windows: bool = False
     priorities: Mapping[str, float] | None = None
+    record: str | Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from jettison.answers.ranks import percentile_estimate, percentile_ranks
 from jettison.errors import refuse
 from jettison.spark import doubts
 from jettison.spark.named_column import with_name, with_names
-from jettison.spark.watched import estimated
+from jettison.spark.watched import foreseen
 
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not
 
@@ -217,15 +217,28 @@ def _aggregate(
     weight: Column | str,
     plain: Callable[[Column], Column] | None = None,
 ) -> Column:
+    return foreseen(lambda each: _answer(estimator, moments, col, window, confidence, each, plain), named(weight))
+
+
+def _answer(
+    estimator: Estimator,
+    moments: Callable[[Column, Column], Moments],
+    col: Column | str,
+    window: Column | str | None,
+    confidence: float,
+    weight: Column | str,
+    plain: Callable[[Column], Column] | None,
+) -> Column:
     """The answer's struct; `plain` is Spark's own aggregate, whose type the value has. A double without it."""
     z, w = estimate.quantile(confidence), named(weight)
     value = F.when(w.isNotNull(), named(col))  # rows that were dropped may keep some columns
     weights, own = _weights(value.cast("double"), w), None if plain is None else plain(value)
 
     def answers(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
-        return estimated(
-            _OPS, estimator, of_weights, of_moments, z, lambda found: by_doubt(found, of_weights.kept, own)
+        made: Column = estimator(
+            _OPS, of_weights, of_moments, z, lambda _, found: by_doubt(found, of_weights.kept, own)
         )
+        return made
 
     made = _with_names((weights, moments(value, w)), answers, own)
     # Chosen out here, because Spark refuses subqueries inside the function that names are made with.

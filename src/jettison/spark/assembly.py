@@ -11,7 +11,6 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.answers.foreseen import marked
 from jettison.control.controller import ControlSettings
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, InvalidSetting, refuse
@@ -31,7 +30,7 @@ from jettison.spark.mechanisms import Mechanism, mechanism_for
 from jettison.spark.metrics import MetricCounts, by_metrics, note_trouble
 from jettison.spark.run import Run, close_ended
 from jettison.spark.unstarted import UnstartedWatch
-from jettison.spark.watched import foreseeing, watched
+from jettison.spark.watched import foreseeing, marked, watched
 
 Accounting = Literal["auto", "metrics", "observe"]
 _TOKEN_FILE = "token"

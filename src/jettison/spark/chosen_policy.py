@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from jettison.core import storage
 from jettison.core.storage import Folder
 from jettison.policies import Policy
 from jettison.runtime.advice import lately
@@ -19,8 +20,8 @@ _HOME = {
 
 
 def chosen_policy(said: Auto, home: Folder) -> tuple[Policy, str]:
-    """The policy that the rules lead to by what the program says and what is on record in `home`, and the reason."""
-    ledger = Ledger(home / "ledger")
+    """The policy that the rules lead to by what the program says and what is on record, and the reason."""
+    ledger = Ledger((home if said.record is None else storage.home(said.record)) / "ledger")
     start = ledger.last("start") or {}
     found = bounds_on_record(lately(ledger))
     name, why = chosen(Facts(said, str(start.get("policy") or ""), few_rows(found)))

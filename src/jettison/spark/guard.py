@@ -3,7 +3,8 @@
 A guarded DataFrame is the input with some rows removed and the column `jt_weight` added: the inverse of the
 probability that the row was kept. Which rows those are is the mechanism's affair; what every mechanism shares is
 here: fail open, protected rows, the dry run, and counting. Where the mechanism takes a sample for its policy, the
-column `jt_sampled` marks its rows. In a dry run `jt_would_weigh` is the weight that a row would have.
+column `jt_sampled` marks its rows. In a dry run `jt_would_weigh` is the weight that a row would have,
+and null if it would be dropped.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def guarded(rows: DataFrame, point: DropPoint, mechanism: Mechanism, plan: DataF
         seen = _with_arrivals(seen, point, fields, F.lit(1.0))
         counted = seen.observe(point.metric, *_seen_and_kept(keep), *more)
         left = counted if point.dry_run else counted.where(keep)
-        would = {WOULD_WEIGH: would_be} if point.dry_run else {}
+        would = {WOULD_WEIGH: F.when(keep, would_be)} if point.dry_run else {}
         return left.withColumns({WEIGHT: weight, **would, **marks}).drop(*passing, _SAMPLE, _RECENT, _ARRIVED)
     # The plan ends here. Left in the filter's condition and in a column that the optimizer may compute later, it would
     # travel on, and where the compiled stage ends behind the guard, as at `from_json`, be copied into every row.

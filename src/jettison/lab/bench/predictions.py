@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
@@ -26,8 +26,8 @@ from jettison.spark.session import local_session
 
 _SHARES = (0.5, 0.2, 0.1)
 _NEAR, _FAR = 0.8, 1.2
-_ENOUGH = 200
-"""Bounded answers below which the 95th percentile of their errors says too little to be judged."""
+_ENOUGH = {"median": 200, "95th percentile": 1000}
+"""Bounded answers of one run from which a figure is judged: with fewer, chance alone moves it by more than half the bar."""
 _FORESEEN = "foreseen_"
 
 
@@ -77,42 +77,26 @@ def _run(
 
 
 def _figures(answer: str) -> Any:
-    """Over all groups and windows: half widths foreseen and given, and errors relative to what was foreseen."""
-    foreseen, truth, given = F.col(f"{_FORESEEN}{answer}"), F.col(f"dry.{answer}.value"), F.col(f"shed.{answer}")
-    bounded = given["status"] == BOUNDED
-    width = F.try_divide((given["upper"] - given["lower"]) / 2.0, F.abs(given["value"]))
-    error = F.abs(given["value"] - truth)
-    of_foreseen = F.try_divide(error, F.abs(truth) * foreseen["width"])
-    of_given = F.try_divide(error, (given["upper"] - given["lower"]) / 2.0)
-    both = bounded & foreseen["enough"]
-    return F.struct(
-        F.count_if(foreseen["enough"]).alias("foreseen"),
-        F.count_if(bounded).alias("given"),
-        F.percentile(F.when(foreseen["enough"], foreseen["width"]), [0.5, 0.95]).alias("foreseen_widths"),
-        F.percentile(F.when(bounded, width), [0.5, 0.95]).alias("given_widths"),
-        F.percentile(F.when(both, of_foreseen), 0.95).alias("error"),
-        F.percentile(F.when(both, of_given), 0.95).alias("error_of_given"),
-    )
+    """Over all groups and windows: bounds and errors foreseen and given, relative to the answer."""
+    truth = F.col(f"dry.{answer}.value")
+
+    def of(one: Column) -> Column:
+        bounded = one["status"] == BOUNDED
+        width = F.try_divide((one["upper"] - one["lower"]) / 2.0, F.abs(one["value"]))
+        error = F.try_divide(F.abs(one["value"] - truth), F.abs(truth))
+        of_both = [F.percentile(F.when(bounded, part), [0.5, 0.95]) for part in (width, error)]
+        return F.struct(F.count_if(bounded).alias("rows"), of_both[0].alias("bound"), of_both[1].alias("error"))
+
+    return F.struct(of(F.col(f"{_FORESEEN}{answer}")).alias("foreseen"), of(F.col(f"shed.{answer}")).alias("given"))
 
 
 def _results(name: str, found: Row, runs: int) -> Iterator[Result]:
-    config = {"foreseen": found["foreseen"] // runs, "given": found["given"], "runs": runs}
-    (foreseen, foreseen_p95), (given, given_p95) = _pair(found["foreseen_widths"]), _pair(found["given_widths"])
-    label, unit = f"{name}, bound foreseen over given", "of the answer"
-    bar: dict[str, Any] = {"at_least": _NEAR, "at_most": _FAR}
-    yield Result(f"{label}, median", foreseen, unit, given, foreseen / given, config=config, required=True, **bar)
-    yield Result(f"{label}, 95th percentile", foreseen_p95, unit, given_p95, foreseen_p95 / given_p95, config=config)
-    over_errors, given_over_errors = (1.0 / (found[one] or math.nan) for one in ("error", "error_of_given"))
-    judged = bar if found["given"] >= _ENOUGH else {}
-    # Bounds that allow for a tail lie further out on its side than errors do.
-    yield Result(
-        f"{name}, bound foreseen over 95 % of errors",
-        over_errors,
-        "times",
-        config=config | {"given_over_errors": given_over_errors},
-        **judged,
-    )
-
-
-def _pair(widths: Sequence[float] | None) -> tuple[float, float]:
-    return (math.nan, math.nan) if not widths or None in widths else (widths[0], widths[1])
+    foreseen, given = found["foreseen"], found["given"]
+    config = {"foreseen": foreseen["rows"] // runs, "given": given["rows"], "runs": runs}
+    for what in ("bound", "error"):
+        for share, mine, other in zip(("median", "95th percentile"), foreseen[what], given[what], strict=True):
+            judged = foreseen["rows"] // runs >= _ENOUGH[share]
+            bar: dict[str, Any] = {"at_least": _NEAR, "at_most": _FAR, "required": True} if judged else {}
+            ratio = (math.nan if mine is None else mine) / (other or math.nan)
+            label = f"{name}, {share} of its {what}s, foreseen over given"
+            yield Result(label, mine, "of the answer", other, ratio, config=config, **bar)
