@@ -225,8 +225,8 @@ def _errors(found: Mapping[str, Sequence[AnswerBounds]]) -> Iterator[str]:
             truly = f"; in truth by {error:.1%} in the median, and by up to {error_p95:.1%} in 95%" if foreseen else ""
             answers, were = sum(one.bounded for one in of_kind), "would have been" if foreseen else "were"
             yield (
-                f"By their 95% bounds {answers:,} answers {name!r} {were} off by up to {median:.1%} in the median, and by up to "
-                f"{p95:.1%} in 95% of them{truly}."
+                f"By their 95% bounds {answers:,} answers {name!r} {were} off by up to {median:.1%} in the median, and by "
+                f"up to {p95:.1%} in 95% of them{truly}."
             )
 
 
