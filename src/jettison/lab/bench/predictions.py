@@ -21,13 +21,12 @@ from jettison.lab.bench.audits import Stream, streams
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.scripted import keep
-from jettison.spark.network_rows import union_all
 from jettison.spark.session import local_session
 
 _SHARES = (0.5, 0.2, 0.1)
 _NEAR, _FAR = 0.8, 1.2
 _ENOUGH = {"median": 200, "95th percentile": 1000}
-"""Bounded answers of one run from which a figure is judged: with fewer, chance alone moves it by more than half the bar."""
+"""Bounded answers of a run from which a figure is judged: with fewer, chance alone moves it by more than half the bar."""
 _FORESEEN = "foreseen_"
 
 
@@ -47,13 +46,13 @@ def predictions(console: Console, only: str | None = None) -> Iterator[list[Resu
 
 
 def beside(spark: SparkSession, folder: Path, stream: Stream, policy: str, name: str) -> list[Result]:
-    """One dry run over the rows in `in`, and as many that shed them as the stream has runs; shed again, other rows go."""
+    """A dry run over the rows in `in`, and one that sheds them: each draws for itself which rows go."""
     dry = _run(spark, folder, stream, policy, "dry", dry_run=True)
-    shed = union_all(*(_run(spark, folder, stream, policy, f"shed-{number}") for number in range(stream.runs)))
+    shed = _run(spark, folder, stream, policy, "shed")
     answers = [column.removeprefix(_FORESEEN) for column in dry.columns if column.startswith(_FORESEEN)]
     joined = dry.alias("dry").join(shed.alias("shed"), ["window", stream.key])
     (found,) = joined.agg(*(_figures(answer).alias(answer) for answer in answers)).collect()
-    return [one for answer in answers for one in _results(f"{name}: {answer}", found[answer], stream.runs)]
+    return [one for answer in answers for one in _results(f"{name}: {answer}", found[answer])]
 
 
 def _run(
@@ -90,12 +89,12 @@ def _figures(answer: str) -> Any:
     return F.struct(of(F.col(f"{_FORESEEN}{answer}")).alias("foreseen"), of(F.col(f"shed.{answer}")).alias("given"))
 
 
-def _results(name: str, found: Row, runs: int) -> Iterator[Result]:
+def _results(name: str, found: Row) -> Iterator[Result]:
     foreseen, given = found["foreseen"], found["given"]
-    config = {"foreseen": foreseen["rows"] // runs, "given": given["rows"], "runs": runs}
+    config = {"foreseen": foreseen["rows"], "given": given["rows"]}
     for what in ("bound", "error"):
         for share, mine, other in zip(("median", "95th percentile"), foreseen[what], given[what], strict=True):
-            judged = foreseen["rows"] // runs >= _ENOUGH[share]
+            judged = foreseen["rows"] >= _ENOUGH[share]
             bar: dict[str, Any] = {"at_least": _NEAR, "at_most": _FAR, "required": True} if judged else {}
             ratio = (math.nan if mine is None else mine) / (other or math.nan)
             label = f"{name}, {share} of its {what}s, foreseen over given"
