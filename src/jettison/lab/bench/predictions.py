@@ -28,6 +28,7 @@ _NEAR, _FAR = 0.8, 1.2
 _ENOUGH = {"median": 200, "95th percentile": 1000}
 """Bounded answers of a run from which a figure is judged: with fewer, chance alone moves it by more than half the bar."""
 _FORESEEN = "foreseen_"
+_NONE = (math.nan, math.nan)
 
 
 def predictions(console: Console, only: str | None = None) -> Iterator[list[Result]]:
@@ -61,9 +62,9 @@ def _run(
     def answers(rows: DataFrame) -> DataFrame:
         made = stream.answers(rows)
         watched = [field.name for field in made.schema if "foreseen" in getattr(field.dataType, "names", ())]
-        return (
-            made.withColumns({f"{_FORESEEN}{name}": F.col(name)["foreseen"] for name in watched}) if watched else made
-        )
+        # Wrapped, so that it is not watched as an answer of its own.
+        aside = {f"{_FORESEEN}{name}": F.struct(F.col(name)["foreseen"].alias("answer")) for name in watched}
+        return made.withColumns(aside) if aside else made
 
     made = stream.policies[policy](lambda batch: keep(_SHARES[batch % len(_SHARES)]))
     home = folder / policy / run
@@ -86,16 +87,20 @@ def _figures(answer: str) -> Any:
         of_both = [F.percentile(F.when(bounded, part), [0.5, 0.95]) for part in (width, error)]
         return F.struct(F.count_if(bounded).alias("rows"), of_both[0].alias("bound"), of_both[1].alias("error"))
 
-    return F.struct(of(F.col(f"{_FORESEEN}{answer}")).alias("foreseen"), of(F.col(f"shed.{answer}")).alias("given"))
+    return F.struct(
+        of(F.col(f"{_FORESEEN}{answer}.answer")).alias("foreseen"), of(F.col(f"shed.{answer}")).alias("given")
+    )
 
 
 def _results(name: str, found: Row) -> Iterator[Result]:
     foreseen, given = found["foreseen"], found["given"]
     config = {"foreseen": foreseen["rows"], "given": given["rows"]}
     for what in ("bound", "error"):
-        for share, mine, other in zip(("median", "95th percentile"), foreseen[what], given[what], strict=True):
+        for share, mine, other in zip(
+            ("median", "95th percentile"), foreseen[what] or _NONE, given[what] or _NONE, strict=True
+        ):
             judged = foreseen["rows"] >= _ENOUGH[share]
             bar: dict[str, Any] = {"at_least": _NEAR, "at_most": _FAR, "required": True} if judged else {}
-            ratio = (math.nan if mine is None else mine) / (other or math.nan)
+            ratio = mine / (other or math.nan)
             label = f"{name}, {share} of its {what}s, foreseen over given"
             yield Result(label, mine, "of the answer", other, ratio, config=config, **bar)
