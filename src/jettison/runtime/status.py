@@ -100,6 +100,7 @@ class Status:
     def __str__(self) -> str:
         latency = "no batch yet" if self.latency_s is None else f"{self.latency_s:.2f} s"
         companions = "".join(f"; {name}: {status}" for name, status in self.companions.items())
+        bounds = "".join(f"; {one.words(name)}" for name, one in self.bounds.items())
         about = "about " if self.estimated_batches else ""
         rows = f"{about}{self.rows_kept:,} of {self.rows_seen:,} rows kept"
         if self.estimated_batches:
@@ -107,8 +108,7 @@ class Status:
         if self.mode == "ended":
             why = "" if self.error is None else f" by an error ({reason(self.error)})"
             last = f"last latency {latency} of {self.latency_bound_s:g} s, last plan {self.plan_version}: {self.cause}"
-            return f"ended{why}, {rows} in {self.batches} batches, {last}{companions}"
-        bounds = "".join(f"; {one.words(name)}" for name, one in self.bounds.items())
+            return f"ended{why}, {rows} in {self.batches} batches, {last}{bounds}{companions}"
         running = f" {self.running_batch}" if self.running_batch and self.mode != "dry run" else ""
         lag = "" if self.lag_rows is None else f", {self.lag_rows:,} rows ({self.lag_s or 0.0:.1f} s) behind the source"
         set_by_hand = f"; in force until cleared: {', '.join(self.orders)}" if self.orders else ""
