@@ -208,6 +208,7 @@ def evidence(col: Column | str, *, weight: Column | str = "jt_weight") -> Column
     )
 
 
+@foreseen
 def _aggregate(
     estimator: Estimator,
     moments: Callable[[Column, Column], Moments],
@@ -216,18 +217,6 @@ def _aggregate(
     confidence: float,
     weight: Column | str,
     plain: Callable[[Column], Column] | None = None,
-) -> Column:
-    return foreseen(lambda each: _answer(estimator, moments, col, window, confidence, each, plain), named(weight))
-
-
-def _answer(
-    estimator: Estimator,
-    moments: Callable[[Column, Column], Moments],
-    col: Column | str,
-    window: Column | str | None,
-    confidence: float,
-    weight: Column | str,
-    plain: Callable[[Column], Column] | None,
 ) -> Column:
     """The answer's struct; `plain` is Spark's own aggregate, whose type the value has. A double without it."""
     z, w = estimate.quantile(confidence), named(weight)

@@ -45,12 +45,18 @@ def marked(would_weigh: Column) -> Column:
     return F.coalesce(1.0 + STEP * (would_weigh - 1.0), F.lit(1.0 - STEP))
 
 
-def foreseen(answer: Callable[[Column], Column], weight: Column) -> Column:
-    """What an aggregate by weight gives, in `foreseeing` over all rows with what the rows kept would give as a field."""
-    if not _foreseeing.get():
-        return answer(weight)
-    would = F.when(weight >= 1.0, 1.0 + (weight - 1.0) / STEP)
-    return answer(F.lit(1.0)).withField(FORESEEN, answer(would))
+def foreseen(aggregate: Callable[..., Column]) -> Callable[..., Column]:
+    """By its sixth argument, the weight; in `foreseeing` over all rows, with what those kept would give as a field."""
+
+    def made(*given: Any) -> Column:
+        if not _foreseeing.get():
+            return aggregate(*given)
+        before, weight, after = given[:5], given[5], given[6:]
+        marks = F.col(weight) if isinstance(weight, str) else weight
+        would = F.when(marks >= 1.0, 1.0 + (marks - 1.0) / STEP)
+        return aggregate(*before, F.lit(1.0), *after).withField(FORESEEN, aggregate(*before, would, *after))
+
+    return made
 
 
 def watched(answers: DataFrame, metric: str) -> DataFrame:
