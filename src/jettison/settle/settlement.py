@@ -48,8 +48,8 @@ from jettison.settle.touched_windows import (
 from jettison.settle.working_hours import Hours, Manners
 
 _T = TypeVar("_T")
-LOOK_ROWS = 5_000_000
-PART_ROWS = 50_000_000
+LOOK_ROWS = 2_000_000
+PART_ROWS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
