@@ -281,9 +281,9 @@ class _Run:
             return
         took_s = time.monotonic() - began_s
         self._looked_s += took_s
-        self._manners.rest(sum(span.rows for span in run), took_s)
         windows = tuple(sorted(Window(row["start_us"], row["end_us"]) for row in found if row["start_us"] is not None))
         self._say(looks=(*self._record.looks, Look(run[0].first, run[-1].last, windows)))
+        self._manners.rest(sum(span.rows for span in run), took_s)
 
     def _give_up_unfinished(self) -> None:
         """Remove what a run that did not end was writing; its windows are settled like others."""
