@@ -57,9 +57,9 @@ test-cluster: java $(VENV)/.dev-installed
 test-store: java $(VENV)/.dev-installed $(STORE_VENV)/.installed
 	JETTISON_TEST_STORE=$(STORE_VENV)/bin/python $(BIN)/python -m pytest tests/store $(ARGS)
 
-# Answers in a Delta table, on the newest Spark that it has a release for.
+# Answers in a Delta table, merged ones too, on the newest Spark that it has a release for.
 test-delta: java $(VENV)-4.2.1/.installed
-	JETTISON_TEST_CLUSTER=1 $(VENV)-4.2.1/bin/python -m pytest tests/cluster/test_kafka_job.py -k delta $(ARGS)
+	JETTISON_TEST_CLUSTER=1 $(VENV)-4.2.1/bin/python -m pytest tests/delta tests/cluster/test_kafka_job.py -k delta $(ARGS)
 
 # On older Sparks, the tests in which a difference would show; plain `make test` runs the newest. One: SPARKS=4.0.5
 OLDER  := 4.0.5 4.1.4 4.2.1

@@ -226,6 +226,17 @@ def reconcile(
         Path | None, typer.Option(help="The file that `jettison run` runs, instead of --query and --source.")
     ] = None,
     output: Annotated[str | None, typer.Option(help="Which of the pipeline's outputs, if it has several.")] = None,
+    merge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Also put them in the place of the approximate ones in this Delta table, path or name.",
+        ),
+    ] = None,
+    in_order: Annotated[
+        bool,
+        typer.Option("--in-order", help="No row comes later than the watermark allows: then each row is read once."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what there is to settle, and settle nothing.")
     ] = False,
@@ -247,7 +258,8 @@ def reconcile(
 
     polite = {"rows_per_s": rows_per_s, "hours": within, "beside_shedding": beside_shedding}
     session = local_session("jettison-reconcile", master=master)
-    run_reconcile(Console(), session, checkpoint, made, to, sources, dry_run=dry_run, **polite)
+    asked = {"merge": merge, "in_order": in_order, "dry_run": dry_run}
+    run_reconcile(Console(), session, checkpoint, made, to, sources, **asked, **polite)
 
 
 @app.command()

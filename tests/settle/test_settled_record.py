@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from jettison.core.storage import Folder
 from jettison.errors import InvalidInput
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
+from jettison.settle import working_hours
 from jettison.settle.file_log import FileLog
 from jettison.settle.settled_record import Part, Settled, load, save, stretches, summary
 from jettison.settle.touched_windows import Look, Lost, Window
-from jettison.settle.working_hours import sheds
+from jettison.settle.working_hours import Manners, sheds
 
 
 def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -80,6 +82,30 @@ def test_files_are_found_in_sparks_log_compacted_or_not(tmp_path: Path) -> None:
     assert there is not None
     assert there.size == 2
     assert log.now(second + ".gone") is None
+
+
+def test_it_works_no_faster_and_at_no_other_hours_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        hour = 20.0
+
+        def now(self) -> datetime:
+            return datetime(2026, 1, 1, int(self.hour))
+
+        def sleep(self, seconds: float) -> None:
+            self.hour += seconds / 3600
+            slept.append(seconds)
+
+    slept, said, clock = list[float](), list[str](), Clock()
+    monkeypatch.setattr(working_hours, "datetime", clock)
+    monkeypatch.setattr(working_hours.time, "sleep", clock.sleep)
+    manners = Manners(rows_per_s=100.0, hours=(22, 6))
+    assert manners.reason_to_stop(storage.home(tmp_path), lambda doing, rows, of: said.append(doing)) == ""
+    assert clock.hour == pytest.approx(22.0, abs=0.01)
+    assert set(said) == {"waiting until 22:00"}
+    slept.clear()
+    manners.rest(1000, took_s=4.0)
+    manners.rest(1000, took_s=40.0)
+    assert slept == [6.0, 0.0]
 
 
 def test_it_stops_for_a_live_query_that_sheds(tmp_path: Path) -> None:

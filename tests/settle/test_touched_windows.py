@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.core.documents import plain
 from jettison.core.taken import SourceStretch, Taken
-from jettison.settle.history import History, history
-from jettison.settle.touched_windows import Look, Window, all_windows, closed, needed, parts, to_look_at
+from jettison.policies.window.window_grid import Grid
+from jettison.settle.history import History, Span, history
+from jettison.settle.settlement import LOOK_ROWS, PART_ROWS
+from jettison.settle.touched_windows import Look, Window, all_windows, closed, in_order, needed, parts, to_look_at
 
 LENGTH, SLIDE, DELAY = 6, 3, 4
 
@@ -33,6 +36,19 @@ def streams(draw: st.DrawFn) -> list[Batch]:
         shed = draw(st.booleans())
         kept = [time for time in times if not shed or draw(st.booleans())]
         batches.append(Batch(times, kept, draw(st.integers(0, 9)) > 0))
+    return batches
+
+
+@st.composite
+def ordered_streams(draw: st.DrawFn) -> list[Batch]:
+    """As above, but no row comes later than the watermark of an unshed run allows."""
+    batches, newest = list[Batch](), 100
+    for batch in draw(streams()):
+        lowest = newest - DELAY
+        times = draw(st.lists(st.integers(lowest, newest + 10), max_size=5))
+        kept = [time for time in times if batch.kept == batch.times or draw(st.booleans())]
+        newest = max([newest, *times])
+        batches.append(Batch(times, kept, batch.recorded))
     return batches
 
 
@@ -116,6 +132,51 @@ def test_rows_of_a_lost_batch_lie_where_windows_are_lost(batches: list[Batch], d
     for time in (time for batch in batches[span.first : span.last + 1] for time in batch.times):
         in_order = time >= (span.watermark_us or 0) and all(time <= other + DELAY for other in later)
         assert not in_order or low <= time <= high
+
+
+@given(ordered_streams(), st.integers(1, 20))
+def test_where_the_stream_keeps_to_its_watermark_nobody_has_to_look(batches: list[Batch], most_rows: int) -> None:
+    known = history(on_record(batches))
+    for run in to_look_at(known, [], most_rows):
+        look = in_order(known, run, Grid(LENGTH, SLIDE), DELAY)
+        if look is not None:
+            times = [time for span in run for batch in batches[span.first : span.last + 1] for time in batch.times]
+            assert (look.first, look.last) == (run[0].first, run[-1].last)
+            assert set().union(*map(windows_of, times)) <= set(look.windows)
+
+
+def long_history(batches: int, rows: int, shed: range) -> History:
+    """A batch a second, each with the rows of that second."""
+    spans = []
+    for n in range(batches):
+        source = SourceStretch(rows=rows, start=n, end=n + 1)
+        times = n * 10**6, (n + 1) * 10**6 - 1
+        spans.append(Span(n, n, n in shed, (source,), *times, watermark_us=max(n - 2, 0) * 10**6))
+    return History(tuple(spans))
+
+
+@pytest.mark.parametrize("is_in_order", [False, True])
+@pytest.mark.parametrize("minutes", [1, 60])
+def test_rows_read_are_little_more_than_rows_needed(minutes: int, is_in_order: bool) -> None:
+    """Of a stream in the order of time, shed for a while, by windows of five seconds: at most a fifth more."""
+    second, rows, grid = 10**6, 20_000, Grid(5 * 10**6, 5 * 10**6)
+    shed = range(602, 602 + 60 * minutes)
+    known, looks = long_history(shed.stop + 600, rows, shed), list[Look]()
+    for run in to_look_at(known, [], LOOK_ROWS):
+        starts = range(run[0].first // 5 * 5, run[-1].last + 1, 5)
+        found = Look(run[0].first, run[-1].last, tuple(Window(n * second, (n + 5) * second) for n in starts))
+        looks.append((in_order(known, run, grid, 2 * second) if is_in_order else None) or found)
+    windows = closed(all_windows(looks), known)
+    read = sum(span.rows for part in parts(windows, known, looks, PART_ROWS) for span in needed(part, known, looks))
+    assert read <= 1.2 * 5 * rows * len(windows)
+
+
+def test_a_batch_without_later_rows_and_one_after_a_long_gap_have_to_be_looked_at() -> None:
+    known, grid = long_history(10, 5, range(4, 10)), Grid(5 * 10**6, 5 * 10**6)
+    first, last = [known.spans[4]], [known.spans[9]]
+    assert in_order(known, first, grid, 0) is not None
+    assert in_order(known, last, grid, 0) is None
+    assert in_order(known, first, Grid(10, 10), 0) is None, "too many windows to name"
 
 
 def test_a_dry_run_and_what_a_function_drops() -> None:

@@ -18,11 +18,15 @@ from pyspark.sql.types import StructType, TimestampType
 
 from jettison.answers.answer_status import EXACT
 from jettison.errors import InvalidInput, Unsupported, refuse
+from jettison.policies.window.window_grid import Grid
 from jettison.settle.touched_windows import Window
 from jettison.spark.explained import Node, analyzed_plan, explained
 
 Query = Callable[..., DataFrame]
 """Makes answers of the rows of a query's sources, guarded or not."""
+
+SETTLED_AT = "settled_at"
+"""Column of exact answers that says when they were made."""
 
 _MARK = "jettison_settle_rows"
 _ABOVE = re.compile(r"~?(Project|SubqueryAlias|Sort|ResolvedHint|Repartition\w*|View)\b")
@@ -38,6 +42,10 @@ _JOIN = (
 _BY_WINDOW = re.compile(r"\bwindow#\d+-T\d+ms")  # of the watermark's column
 # What differs from one time to the next that the same query is written.
 _CHANGES = re.compile(r"#\d+L?|\bx_\d+|\b[0-9a-f]{12}:|EventTimeWatermark [\w-]+")
+# How Spark finds the windows of a time: their offset and slide, and further on their size.
+_TIME = r"precisetimestampconversion\([^()]*-T\d+ms, TimestampType, LongType\)"
+_START = re.compile(rf"\({_TIME} - (-?\d+)\) % (\d+)\)")
+_END = re.compile(r"\) \+ (\d+)\), LongType, TimestampType\)")
 _DELAY = re.compile(r"-T(\d+)ms\b")  # beside the watermark's column, and each window that is made of it
 _ANSWER = {"value", "lower", "upper", "kept", "status"}
 
@@ -53,10 +61,15 @@ class Shape:
         The same for the same query only.
     delay_us
         By how much the watermark follows the newest row.
+    grid
+        The windows that there are; `None` where the plan does not show it.
     """
 
-    def __init__(self, schema: StructType, window: str, fingerprint: str, delay_us: int) -> None:
+    def __init__(
+        self, schema: StructType, window: str, fingerprint: str, delay_us: int, grid: Grid | None = None
+    ) -> None:
         self.window, self.fingerprint, self.delay_us = window, fingerprint, delay_us
+        self.columns, self.grid = schema.names, grid
         self.answers = [field.name for field in schema.fields if is_answer(field.dataType)]
         """Columns that hold an answer with bounds."""
 
@@ -110,7 +123,16 @@ def shape_of(spark: SparkSession, query: Query, schemas: Sequence[StructType]) -
     words = "\n".join(_CHANGES.sub("", node.text) for node in _checked(plan))
     delay_us = max(map(int, _DELAY.findall(words))) * 1000
     fingerprint = hashlib.sha256(words.encode()).hexdigest()[:16]
-    return Shape(answers.schema, window_column(answers.schema), fingerprint, delay_us)
+    return Shape(answers.schema, window_column(answers.schema), fingerprint, delay_us, _grid(text))
+
+
+def _grid(plan: str) -> Grid | None:
+    """The windows that a plan makes of its watermark's column, if it makes only those of one kind."""
+    starts, sizes = set(_START.findall(plan)), set(_END.findall(plan))
+    if len(starts) != 1 or len(sizes) != 1:
+        return None
+    ((offset, slide),), (size,) = starts, sizes
+    return Grid(int(size), int(slide), int(offset))
 
 
 def _stream(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 
 from jettison.answers.answer_status import BOUNDED
 from jettison.core import storage
+from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, refuse
 from jettison.runtime.ledger import Ledger
-from jettison.settle.answer_shape import is_answer, window_column
+from jettison.settle.answer_shape import SETTLED_AT, is_answer, window_column
 from jettison.settle.history import history
 from jettison.settle.settled_record import load
 
@@ -60,7 +61,7 @@ def audit(
     checkpoint
         Of the query.
     answers
-        What it gave, as Parquet or as a table.
+        What it gave: the path of Parquet or of a Delta table, or a DataFrame, as of a table's earlier version.
     keys
         Columns that tell the answers of a window apart; by default all that are no answers with bounds.
     """
@@ -69,8 +70,8 @@ def audit(
     if not record.settled:
         hint = "run `jettison reconcile` first"
         refuse("windows must be settled before they are audited", "none", hint=hint, error=InvalidInput)
-    given = answers if isinstance(answers, DataFrame) else spark.read.parquet(str(answers))
-    exact = spark.read.parquet(record.to).drop("settlement", "settled_at")
+    given = answers if isinstance(answers, DataFrame) else _read(spark, str(answers))
+    exact = spark.read.parquet(record.to).drop("settlement", SETTLED_AT)
     window = window_column(given.schema)
     columns = [field.name for field in given.schema.fields if is_answer(field.dataType)]
     if not columns:
@@ -79,6 +80,11 @@ def audit(
     apart = [window, *keys] if keys else [one for one in given.columns if one in exact.columns and one not in columns]
     policy = history(Ledger(home / "ledger").records()).policy or "?"
     return [verdict for name in columns for verdict in _verdicts(given, exact, apart, window, name, policy)]
+
+
+def _read(spark: SparkSession, path: str) -> DataFrame:
+    is_delta = any((Folder(path) / "_delta_log").names())
+    return spark.read.format("delta" if is_delta else "parquet").load(path)
 
 
 def _verdicts(

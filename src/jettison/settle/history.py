@@ -85,6 +85,21 @@ class History:
                 return span.watermark_us or BEGINNING_US, newest_us + delay_us
         return span.watermark_us or BEGINNING_US, END_US
 
+    def in_order_us(self, delay_us: int) -> dict[int, tuple[int, int]]:
+        """By first batch, between which event times rows of shed batches lie, in a stream that keeps to its watermark.
+
+        Not before the watermark, or the row came too late. Not beyond the oldest of all later rows, plus the watermark's
+        delay: no row is newer than a later one by more than that. Batches of which one of these is not known are left out.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        oldest_us = END_US
+        for span in reversed(self.spans):
+            if span.shed and oldest_us < END_US and span.watermark_us:  # at first it stands at 0
+                found[span.first] = span.watermark_us, oldest_us + delay_us
+            if span.oldest_us is not None:  # a row that came too late counts as one that came just in time
+                oldest_us = min(oldest_us, max(span.oldest_us, span.watermark_us or span.oldest_us))
+        return found
+
 
 def history(records: Iterable[dict[str, Any]]) -> History:
     """The history that the records of a ledger tell, in the order in which they were written."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from jettison.core.documents import Natural, Number, decode, encode
+from jettison.core.documents import Amount, Natural, Number, decode, encode
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, refuse
 from jettison.settle.touched_windows import Look, Lost, Window, all_windows, merged
@@ -19,13 +19,17 @@ _FILE = "settled.json"
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """Windows whose answers lie together in one folder; `at_s` is when they were written, `None` before they are."""
+    """Windows whose answers lie together in one folder; `at_s` is when they were written, `None` before they are.
+
+    `merged` names the Delta table in which they stand, too.
+    """
 
     number: Natural
     windows: tuple[Window, ...]
     through: Natural
     rows_read: Natural = 0
     at_s: Number | None = None
+    merged: str = ""
 
 
 class Settled(Struct, frozen=True, kw_only=True):
@@ -41,6 +45,8 @@ class Settled(Struct, frozen=True, kw_only=True):
         Windows that are settled; the last one may still be under way.
     lost
         What cannot be settled, and why.
+    rows_per_s
+        How fast the last run settled.
     """
 
     to: str = ""
@@ -48,6 +54,7 @@ class Settled(Struct, frozen=True, kw_only=True):
     looks: tuple[Look, ...] = ()
     parts: tuple[Part, ...] = ()
     lost: tuple[Lost, ...] = ()
+    rows_per_s: Amount | None = None
 
     @property
     def settled(self) -> set[Window]:

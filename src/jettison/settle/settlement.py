@@ -12,7 +12,6 @@ a run, the next one removes what is unconfirmed and goes on.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,21 +23,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jettison.core import storage
-from jettison.core.redact import redacted
 from jettison.core.storage import Folder
 from jettison.errors import CheckpointInUse, InvalidInput, explain, refuse
+from jettison.policies.window.window_grid import Grid
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
-from jettison.runtime.status import reason
-from jettison.settle.answer_shape import Query, Shape, shape_of
+from jettison.settle.answer_shape import SETTLED_AT, Query, Shape, shape_of
+from jettison.settle.delta_table import DeltaTable
 from jettison.settle.history import History, Span, history
 from jettison.settle.settled_record import FOLDER, Part, Settled, load, save
-from jettison.settle.stretch import Source, SourceGone, Stretches
+from jettison.settle.stretch import Source, Stretches, raise_if_other, why_gone
 from jettison.settle.touched_windows import (
     Look,
     Lost,
     Window,
     closed,
+    in_order,
     lost_between,
     merged,
     needed,
@@ -48,15 +48,8 @@ from jettison.settle.touched_windows import (
 from jettison.settle.working_hours import Hours, Manners
 
 _T = TypeVar("_T")
-LOOK_ROWS = 5_000_000
-PART_ROWS = 50_000_000
-
-# In what Spark says of rows that it does not find.
-_GONE = re.compile(
-    r"FileNotFound|FILE_NOT_EXIST|PATH_NOT_FOUND|DATA_LOSS|data loss|data may have been lost"
-    r"|OffsetOutOfRange|offsets? .*out of range",
-    re.I,
-)
+LOOK_ROWS = 2_000_000
+PART_ROWS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +105,8 @@ def reconcile(
     to: str | Path,
     *,
     sources: Source | Sequence[Source],
+    merge: str | None = None,
+    in_order: bool = False,
     dry_run: bool = False,
     rows_per_s: float | None = None,
     hours: Hours | None = None,
@@ -134,6 +129,11 @@ def reconcile(
         A folder for the answers; the same one each time.
     sources
         Gives a reader the source's format, schema and options; several in the query's order, where it has several.
+    merge
+        Also put them in the place of the approximate ones in this Delta table, by its path or its name in the catalog.
+    in_order
+        Take it that no row comes later than the watermark allows. Then shed batches need not be read for their windows,
+        and each row is read once. Rows that do come later may count or not, as in the live query.
     dry_run
         Find out what there is to do, and do not do it.
     rows_per_s
@@ -173,8 +173,10 @@ def reconcile(
         raise CheckpointInUse(message) from error
     try:
         record = _begun(load(home), str(to), shape)
+        table = None if merge is None else DeltaTable(spark, merge, shape, home)
         manners = Manners(rows_per_s, hours, beside_shedding)
-        run = _Run(home, known, stretches, shape, query, record, manners, progress, lost)
+        grid = shape.grid if in_order else None
+        run = _Run(home, known, stretches, shape, query, record, table, grid, manners, progress, lost)
         return run.done(dry_run, part_rows, look_rows)
     finally:
         owner.release()
@@ -202,13 +204,15 @@ class _Run:
         shape: Shape,
         query: Query,
         record: Settled,
+        table: DeltaTable | None,
+        grid: Grid | None,
         manners: Manners,
         progress: Progress,
         taken_over: Sequence[str],
     ) -> None:
         self._home, self._known, self._stretches = home, known, stretches
-        self._shape, self._query, self._record = shape, query, record
-        self._manners, self._progress, self._taken_over = manners, progress, taken_over
+        self._shape, self._query, self._record, self._table = shape, query, record, table
+        self._grid, self._manners, self._progress, self._taken_over = grid, manners, progress, taken_over
         self._began_s = time.monotonic()
         self._rows_read, self._read_s = 0, 0.0
         self._looked_rows, self._looked_s = 0, 0.0
@@ -231,7 +235,8 @@ class _Run:
         ready = self._ready()
         spans = needed(ready, self._known, self._record.looks)
         rows = sum(span.rows for span in spans)
-        took_s, read = (self._read_s, self._rows_read) if self._rows_read else (self._looked_s, self._looked_rows)
+        if self._rows_read:
+            self._say(rows_per_s=self._rows_read / self._read_s)
         return Settlement(
             settled=len(self._record.settled - before),
             before=len(before),
@@ -243,31 +248,42 @@ class _Run:
             rows_to_read=rows,
             bytes_to_read=self._stretches.bytes_of(spans),
             seconds=time.monotonic() - self._began_s,
-            seconds_to_go=rows * took_s / read if read else None,
+            seconds_to_go=self._seconds_for(rows),
             stopped=self._stopped,
         )
+
+    def _seconds_for(self, rows: int) -> float | None:
+        """As fast as an earlier run; before there is one, from how fast windows were found, which takes half as long."""
+        found_s = self._looked_rows / self._looked_s / 2.0 if self._looked_rows else None
+        known_s = [speed for speed in (self._record.rows_per_s or found_s, self._manners.rows_per_s) if speed]
+        return rows / min(known_s) if known_s or not rows else None
 
     def _ready(self) -> list[Window]:
         return closed(self._record.unsettled, self._known)
 
     def _look(self, run: Sequence[Span]) -> None:
         """Find the windows of shed batches; whatever cannot be read, alone or with others, is lost."""
+        if self._grid and (look := in_order(self._known, run, self._grid, self._shape.delay_us)):
+            self._say(looks=(*self._record.looks, look))
+            return
         began_s = time.monotonic()
         try:
             reading = self._stretches.rows(run)
             found = self._shape.windows(self._query(*reading.frames)).collect()
             self._looked_rows += reading.check()
         except Exception as error:
-            _raise_if_other(error)
+            raise_if_other(error)
             for half in _halves(run):
                 self._look(half)
             if len(run) == 1:
-                lost = lost_between(self._known, run, self._shape.delay_us, _why(error))
+                lost = lost_between(self._known, run, self._shape.delay_us, why_gone(error))
                 self._say(lost=(*self._record.lost, lost))
             return
-        self._looked_s += time.monotonic() - began_s
+        took_s = time.monotonic() - began_s
+        self._looked_s += took_s
         windows = tuple(sorted(Window(row["start_us"], row["end_us"]) for row in found if row["start_us"] is not None))
         self._say(looks=(*self._record.looks, Look(run[0].first, run[-1].last, windows)))
+        self._manners.rest(sum(span.rows for span in run), took_s)
 
     def _give_up_unfinished(self) -> None:
         """Remove what a run that did not end was writing; its windows are settled like others."""
@@ -286,6 +302,7 @@ class _Run:
 
     def _settle(self, part_rows: int) -> None:
         """Settle all windows that are ready."""
+        self._merge()
         waiting = list(parts(self._ready(), self._known, self._record.looks, part_rows))
         of = sum(sum(span.rows for span in needed(part, self._known, self._record.looks)) for part in waiting)
         for windows in waiting:
@@ -293,6 +310,7 @@ class _Run:
                 return
             self._progress("settling windows", self._rows_read, of)
             self._settle_part(windows)
+            self._merge()
         self._progress("settling windows", of, of)
 
     def _settle_part(self, windows: Sequence[Window]) -> None:
@@ -303,15 +321,15 @@ class _Run:
         spans = needed(part.windows, self._known, self._record.looks)
         began_s, at_s = time.monotonic(), time.time()
         others = tuple(other for other in self._record.parts if other.number != part.number)
-        folder = f"{self._record.to}/settlement={part.number}"
+        folder = self._folder(part)
         try:
             reading = self._stretches.rows(spans)
             answers = self._shape.only(self._query(*reading.frames), part.windows)
-            exact = self._shape.exact(answers).withColumn("settled_at", F.timestamp_micros(F.lit(round(at_s * 1e6))))
+            exact = self._shape.exact(answers).withColumn(SETTLED_AT, F.timestamp_micros(F.lit(round(at_s * 1e6))))
             exact.write.mode("overwrite").parquet(folder)
             rows = reading.check()
         except Exception as error:
-            _raise_if_other(error)
+            raise_if_other(error)
             self._apart(part, others, spans, error)
             return
         took_s = time.monotonic() - began_s
@@ -328,15 +346,28 @@ class _Run:
             self._settle_part(half)
         if len(part.windows) == 1:
             (window,) = part.windows
-            lost = Lost(spans[0].first, spans[-1].last, _why(error), window.start_us, window.end_us - 1)
+            lost = Lost(spans[0].first, spans[-1].last, why_gone(error), window.start_us, window.end_us - 1)
             self._say(lost=(*self._record.lost, lost))
 
     def _must_stop(self) -> bool:
         self._stopped = self._stopped or self._manners.reason_to_stop(self._home, self._progress)
         return bool(self._stopped)
 
+    def _merge(self) -> None:
+        """Put the answers of all parts that are written into the table, where that has not been done."""
+        if (table := self._table) is None:
+            return
+        for part in self._record.parts:
+            if part.at_s is not None and part.merged != table.name:
+                table.replace(part.windows, self._folder(part))
+                merged = msgspec.structs.replace(part, merged=table.name)
+                self._say(parts=tuple(merged if each is part else each for each in self._record.parts))
+
+    def _folder(self, part: Part) -> str:
+        return f"{self._record.to}/settlement={part.number}"
+
     def _remove(self, part: Part) -> None:
-        folder = Folder(self._record.to) / f"settlement={part.number}"
+        folder = Folder(self._folder(part))
         for name in folder.names():
             folder.delete(name)
 
@@ -351,13 +382,3 @@ def _halves(items: Sequence[_T]) -> list[Sequence[_T]]:
     """Two parts of what is more than one."""
     middle = len(items) // 2
     return [items[:middle], items[middle:]] if middle else []
-
-
-def _raise_if_other(error: Exception) -> None:
-    """Only rows that are gone are lost; whatever else has failed may succeed another time."""
-    if not isinstance(error, SourceGone) and not _GONE.search(str(error)):
-        raise error
-
-
-def _why(error: Exception) -> str:
-    return redacted(str(error) if isinstance(error, SourceGone) else reason(str(error)))

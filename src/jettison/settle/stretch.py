@@ -11,9 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.core.redact import redacted
 from jettison.core.storage import Folder
 from jettison.core.taken import SourceStretch
 from jettison.errors import Unsupported, refuse
+from jettison.runtime.status import reason
 from jettison.settle.file_log import FileLog
 from jettison.settle.history import Span
 
@@ -21,6 +23,13 @@ Source = Callable[[Any], Any]
 """Gives a reader the format, schema and options of a source: `spark.readStream` in the live query, `spark.read` here."""
 _ROWS = "rows"
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
+
+# In what Spark says of rows that it does not find.
+_GONE = re.compile(
+    r"FileNotFound|FILE_NOT_EXIST|PATH_NOT_FOUND|DATA_LOSS|data loss|data may have been lost"
+    r"|OffsetOutOfRange|offsets? .*out of range",
+    re.I,
+)
 
 
 class SourceGone(Exception):
@@ -190,3 +199,14 @@ def _joined(stretches: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         else:
             joined.append((start, end))
     return joined
+
+
+def raise_if_other(error: Exception) -> None:
+    """Only rows that are gone are lost; whatever else has failed may succeed another time."""
+    if not isinstance(error, SourceGone) and not _GONE.search(str(error)):
+        raise error
+
+
+def why_gone(error: Exception) -> str:
+    """The reason in brief, for the record."""
+    return redacted(str(error) if isinstance(error, SourceGone) else reason(str(error)))

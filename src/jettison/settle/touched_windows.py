@@ -9,7 +9,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from jettison.core.documents import Natural
+from jettison.policies.window.window_grid import Grid
 from jettison.settle.history import END_US, History, Span
+
+_MOST_WINDOWS = 2_000  # named for a run of batches, whether they hold rows or not
 
 
 class Window(NamedTuple):
@@ -63,6 +66,22 @@ def to_look_at(history: History, seen: Iterable[Look], most_rows: int) -> Iterat
             run.append(span)
     if run:
         yield run
+
+
+def in_order(history: History, run: Sequence[Span], grid: Grid, delay_us: int) -> Look | None:
+    """What a look at these shed batches would find, and more windows at most: in a stream that keeps to its watermark.
+
+    `None` where the record does not tell, and somebody has to look.
+    """
+    known = history.in_order_us(delay_us)
+    if not all(span.first in known for span in run):
+        return None
+    ranges = [known[span.first] for span in run]
+    from_us, until_us = min(each[0] for each in ranges), max(each[1] for each in ranges)
+    held = range(grid.first_ending_after(from_us), grid.last_starting_by(until_us) + 1)
+    if len(held) > _MOST_WINDOWS:
+        return None
+    return Look(run[0].first, run[-1].last, tuple(Window(grid.start(n), grid.end(n)) for n in held))
 
 
 def needed(windows: Collection[Window], history: History, looks: Iterable[Look]) -> list[Span]:

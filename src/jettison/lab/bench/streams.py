@@ -50,7 +50,7 @@ class Took(NamedTuple):
     cpu_s: float
 
 
-def took(spark: SparkSession, work: Callable[[], None]) -> Took:
+def took(spark: SparkSession, work: Callable[[], object]) -> Took:
     """Do a piece of work and say what it took."""
     cpu_s, began_s = task_cpu_s(spark), time.monotonic()
     work()
