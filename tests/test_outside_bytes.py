@@ -22,7 +22,7 @@ from jettison.core.storage import Folder
 from jettison.errors import DamagedPlan, InvalidInput, JettisonError
 from jettison.page.view import Query
 from jettison.policies import UniformDrop
-from jettison.policies.network.document import load
+from jettison.pipeline.document import load
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime import owner, plan_file, restart

@@ -159,7 +159,7 @@ def reproduce(
 
 def _say_schema(asked: bool) -> None:
     if asked:
-        from jettison.policies.network.document import schema
+        from jettison.pipeline.document import schema
 
         print(schema())
         raise typer.Exit
@@ -174,16 +174,24 @@ def plan(
             "--schema", callback=_say_schema, is_eager=True, help="Print the JSON schema of such files, for editors."
         ),
     ] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure first what the boxes cost, on rows of the sources.")
+    ] = False,
+    master: Annotated[str, typer.Option(help="Spark master to measure on.")] = "local[*]",
 ) -> None:
-    """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
-    from jettison.policies.network.document import load
-    from jettison.policies.network.network_tables import describe
+    """Show what a pipeline would run: sources, drop points, policy, answers and, of networks, the road map."""
+    from jettison.pipeline.costs import stored, with_costs
+    from jettison.pipeline.document import load
+    from jettison.pipeline.plan_text import told
 
     given = load(pipeline)
-    print(describe(given.graph, semantic=given.semantic))
-    print(
-        "\nWhich boxes need all rows is told from the words of their SQL; `jettison run` reads Spark's own plan of it."
-    )
+    if calibrate:
+        extras.require("pyspark", where="`jettison plan --calibrate`")
+        java.require_java()
+        from jettison.spark.pipeline_command import calibrated
+
+        given = calibrated(Console(), given, master=master)
+    print(told(with_costs(given, stored(given))))
 
 
 @app.command()
@@ -195,17 +203,18 @@ def run(
         str | None,
         typer.Option(metavar="DURATION", help="Stop after so many seconds, or with a unit as in '2 minutes'."),
     ] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="Take what is there, and end.")] = False,
 ) -> None:
-    """Run a pipeline of Spark SQL boxes under its latency bound, until it is stopped."""
-    from jettison.policies.network.document import load, require_runnable
+    """Run a pipeline of Spark SQL under its latency bound, until it is stopped."""
+    from jettison.pipeline.document import load, require_runnable
 
     given, length_s = load(pipeline), None if seconds is None else option_values.seconds("--seconds", seconds)
     require_runnable(given)
     extras.require("pyspark", where="`jettison run`")
     java.require_java()
-    from jettison.spark.pipeline import run_pipeline
+    from jettison.spark.pipeline_command import run_pipeline
 
-    run_pipeline(given, master=master, dry_run=dry_run, seconds=length_s)
+    run_pipeline(Console(), given, master=master, dry_run=dry_run, seconds=length_s, drain=drain)
 
 
 @app.command()

@@ -30,8 +30,10 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 @contextmanager
-def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSession]:
-    """A session on this machine, stopped at the end."""
+def local_session(
+    name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session on this machine, stopped at the end; `settings` go before those made here."""
     cores = min(os.cpu_count() or 2, 4)
     # Python workers must find what this interpreter finds, not what the first python3 on PATH does.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -63,6 +65,7 @@ def local_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
             # Spark's own chatter would bury what a command has to say.
             .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
             .config("spark.log.level", "FATAL")
+            .config(map=dict(settings or {}))
             .getOrCreate()
         )
         try:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from jettison.cli import app
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.policies.network.document import BoxFile, load, parse, require_runnable
+from jettison.pipeline.document import BoxFile, load, parse, require_runnable
 from jettison.policies.network.network_tables import describe
 
 DOCUMENT = {
