@@ -8,13 +8,32 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from jettison import __version__, extras, java, option_values
+from jettison.core import interruption
 from jettison.errors import JettisonError, refuse
 
+
+class _Commands(TyperGroup):
+    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, Exception) as error:
+            if not (isinstance(error, KeyboardInterrupt) or interruption.was_asked()):
+                raise
+            interruption.end_all()
+            interruption.say()
+            raise typer.Exit(interruption.STATUS) from None
+
+
 app = typer.Typer(
-    help="Load shedding for Spark Structured Streaming.", no_args_is_help=True, pretty_exceptions_enable=False
+    cls=_Commands,
+    help="Load shedding for Spark Structured Streaming.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 
 _PHASES = "12,42,12"
@@ -180,7 +199,7 @@ def plan(
     master: Annotated[str, typer.Option(help="Spark master to measure on.")] = "local[*]",
 ) -> None:
     """Show what a pipeline would run: sources, drop points, policy, answers and, of networks, the road map."""
-    from jettison.pipeline.costs import stored, with_costs
+    from jettison.pipeline.costs import known
     from jettison.pipeline.document import load
     from jettison.pipeline.plan_text import told
 
@@ -191,7 +210,7 @@ def plan(
         from jettison.spark.pipeline_command import calibrated
 
         given = calibrated(Console(), given, master=master)
-    print(told(with_costs(given, stored(given))))
+    print(told(known(given)))
 
 
 @app.command()
@@ -370,6 +389,7 @@ def report(
 
 def main() -> None:
     """Run the command line; an error raised on purpose is one sentence, not a traceback."""
+    interruption.watch()
     try:
         app()
     except JettisonError as error:

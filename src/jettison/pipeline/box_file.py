@@ -40,7 +40,9 @@ class BoxFile(Struct, forbid_unknown_fields=True, frozen=True):
     reads: Annotated[Names, Meta(description="an input or a box; [left, right] for a join or a union")]
     sql: Annotated[str, Meta(description="select ... from the streams that it reads; a union needs none")] = ""
     answers: Annotated[dict[str, str], Meta(description="instead of sql: {fare: avg(fare), rides: count(*)}")] = {}
-    window: Annotated[dict[str, Lengths], Meta(description="of answers: {time: 5 seconds} or {time: [size, slide]}")] = {}
+    window: Annotated[
+        dict[str, Lengths], Meta(description="of answers: {time: 5 seconds} or {time: [size, slide]}")
+    ] = {}
     group: Annotated[Names, Meta(description="of answers: a column, SQL, or a list of them")] = ()
     confidence: Annotated[Share, Meta(description="share of answers between their bounds")] = 0.95
     watermark: Annotated[dict[str, str], Meta(description="delay by column, {time: 10 seconds}")] = {}

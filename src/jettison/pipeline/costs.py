@@ -1,4 +1,4 @@
-"""What the boxes of a network were measured to cost, beside the checkpoint: measured once, used by each later plan and run."""
+"""What the boxes of a network were measured to cost, beside the checkpoint: measured once, for all plans and runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from jettison.core.documents import Amount, decode, encode
 from jettison.core.storage import home
+from jettison.errors import JettisonError
 from jettison.pipeline.document import Pipeline
+from jettison.pipeline.policy_file import NetworkFile
 
 _FILE = "costs.json"
 
@@ -45,6 +47,16 @@ def stored(pipeline: Pipeline) -> Costs:
     except ValueError:  # damaged: measured again
         return {}
     return {name: one for name, one in costs.items() if name in pipeline.boxes and one.of == _query(pipeline, name)}
+
+
+def known(pipeline: Pipeline) -> Pipeline:
+    """A network with the costs that were measured of it before, if it needs them; all else as it is."""
+    if not (isinstance(pipeline.dropping, NetworkFile) and pipeline.unmeasured):
+        return pipeline
+    try:
+        return with_costs(pipeline, stored(pipeline))
+    except (JettisonError, OSError):  # what cannot be reached can be planned all the same
+        return pipeline
 
 
 def with_costs(pipeline: Pipeline, costs: Costs) -> Pipeline:

@@ -19,8 +19,8 @@ from jettison.control.control_settings import ControlSettings
 from jettison.core.durations import seconds
 from jettison.core.storage import Folder
 from jettison.errors import JettisonError, refuse
-from jettison.pipeline.box_file import BoxFile, Names, Triples, as_box
-from jettison.pipeline.policy_file import KINDS, AnyPolicy, NetworkFile, PolicyFile
+from jettison.pipeline.box_file import BoxFile, Triples, as_box
+from jettison.pipeline.policy_file import KINDS, AnyPolicy, Names, NetworkFile, PolicyFile
 from jettison.pipeline.reading import Written, checked, meaning, read
 from jettison.policies import Policy
 from jettison.policies.network.graph import Input, Output, QueryGraph

@@ -187,9 +187,7 @@ def meaning(kind: type[Struct], field: str) -> str:
     return ": ".join([field, *(meta.description for meta in extra if meta.description)])
 
 
-def _refuse(
-    error: msgspec.ValidationError, written: Written, body: Any, kind: type[Struct], start: Place
-) -> NoReturn:
+def _refuse(error: msgspec.ValidationError, written: Written, body: Any, kind: type[Struct], start: Place) -> NoReturn:
     problem, _, path = str(error).partition(" - at ")
     steps = re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path)
     place, expected, owner = list(start), [kind], kind
@@ -253,7 +251,7 @@ def _inside(expected: Any, step: str | int, body: Any) -> list[Any]:
     if isinstance(expected, type) and issubclass(expected, Struct):
         known = step in expected.__struct_fields__ and _fits(expected, body)
         tagged = step == expected.__struct_config__.tag_field
-        literal = [Literal[expected.__struct_config__.tag]] if tagged else []  # type: ignore[valid-type]
+        literal = [Literal[expected.__struct_config__.tag]] if tagged else []
         return list(_parts(get_type_hints(expected)[str(step)])) if known else literal
     if get_origin(expected) is dict:
         return list(_parts(inner[1]))

@@ -19,12 +19,12 @@ from rich.table import Table
 
 from jettison.errors import InvalidInput, Unsupported, refuse
 from jettison.pipeline.document import Pipeline, load
+from jettison.pipeline.policy_file import WindowFile
 from jettison.settle.answer_shape import Query
 from jettison.settle.audited import Verdict, audit
 from jettison.settle.settled_record import time_of
 from jettison.settle.settlement import Settlement, reconcile
 from jettison.settle.stretch import Source
-from jettison.pipeline.policy_file import WindowFile
 from jettison.spark.drop_point import WEIGHT
 from jettison.spark.pipeline import box_function, opened, prepared
 
@@ -94,7 +94,8 @@ def run_audit(
     console: Console, session: Session, checkpoint: str, answers: str, keys: Sequence[str] = ()
 ) -> list[Verdict]:
     """Print how the answers that were given compare with the settled ones."""
-    with session as spark:
+    with session as spark, _bar(console) as bar:
+        bar.add_task("comparing answers", total=None)
         verdicts = audit(spark, checkpoint, answers, keys=keys)
     console.print(verdict_table(verdicts))
     return verdicts

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.core.durations import microseconds
 from jettison.core.redact import redacted
-from jettison.errors import JettisonError, Unsupported, refuse
+from jettison.errors import Unsupported, refuse
 from jettison.pipeline.box_file import BoxFile, answer, lengths
 from jettison.pipeline.document import InputFile, Pipeline, require_runnable
 from jettison.pipeline.options import expanded
@@ -42,7 +41,7 @@ def start(
     with in_one_sentence():
         require_runnable(pipeline)
         settings: dict[str, Any] = {"dry_run": dry_run, "ask": asked(pipeline), **pipeline.control}
-        where = {"latency": pipeline.latency, "checkpoint": pipeline.checkpoint}
+        where: dict[str, Any] = {"latency": pipeline.latency, "checkpoint": pipeline.checkpoint}
         if isinstance(pipeline.dropping, NetworkFile):
             network = build(spark, pipeline)
             query = network.start(semantic=pipeline.dropping.semantic, available_now=drain, **where, **settings)
@@ -68,7 +67,7 @@ def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataSt
     graph = network.graph
     frames = network.compiled(graph)
     if isinstance(pipeline.dropping, WindowFile):
-        for name, output in graph.outputs.items():
+        for name in graph.outputs:
             with _at(f"outputs.{name}"):
                 frames[name] = shedder.deliver(frames[name])
         needy = []
@@ -171,7 +170,7 @@ def answered(rows: DataFrame, body: BoxFile, *, plain: bool) -> DataFrame:
 
 
 def asked(pipeline: Pipeline) -> Asked | None:
-    """What says how many rows have come, where all come from Kafka and its client is installed; folders find it themselves."""
+    """What says how many rows have come, where all come from Kafka and its client is installed; folders need nothing."""
     sources = pipeline.inputs.values()
     if {source.format for source in sources} != {"kafka"} or importlib.util.find_spec("confluent_kafka") is None:
         return None
@@ -198,9 +197,9 @@ def in_one_sentence() -> Iterator[None]:
     """Whatever Spark raises is said in one sentence, without secrets; Java's own traceback would hide it."""
     try:
         yield
-    except JettisonError:
-        raise
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
         said = " ".join(redacted(str(error)).split())
         if "ClassNotFound" in said or "DATA_SOURCE_NOT_FOUND" in said or "Failed to find data source" in said:
             said += " Hint: name its package in the file: spark: {spark.jars.packages: ...}."

@@ -34,7 +34,7 @@ def run_pipeline(
     settings = expanded(pipeline.spark, where="spark")
     with in_one_sentence(), local_session("jettison-run", master=master, settings=settings) as session:
         if isinstance(pipeline.dropping, NetworkFile):
-            pipeline = costs.with_costs(pipeline, costs.stored(pipeline))
+            pipeline = costs.known(pipeline)
             if pipeline.unmeasured:
                 with _shown(console) as say:
                     found = costs_of(session, pipeline, say)
