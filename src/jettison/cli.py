@@ -268,13 +268,15 @@ def reconcile(
     within = None if hours is None else option_values.hours(hours)
     extras.require("pyspark", where="`jettison reconcile`")
     java.require_java()
+    from jettison.pipeline.document import load
+    from jettison.pipeline.options import expanded
     from jettison.settle.settle_command import named_query, run_reconcile
     from jettison.spark.session import local_session
 
     made, sources = named_query(query, source or [], pipeline, output)
-
+    settings = None if pipeline is None else expanded(load(pipeline).spark, where="spark")
     polite = {"rows_per_s": rows_per_s, "hours": within, "beside_shedding": beside_shedding}
-    session = local_session("jettison-reconcile", master=master)
+    session = local_session("jettison-reconcile", master=master, settings=settings)
     run_reconcile(Console(), session, checkpoint, made, to, sources, dry_run=dry_run, **polite)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from doc_blocks import blocks
 from jettison.cli import app
 from jettison.errors import JettisonError
 from jettison.pipeline.document import OutputFile, parse
@@ -176,3 +178,30 @@ def test_costs_are_measured_on_rows_of_the_source(spark: SparkSession, source, t
     found = costs_of(spark, given, lambda doing: None)
     assert (found["high"].rows, round(found["high"].selectivity, 3)) == (len(landed), round(10 / len(landed), 3))
     assert len(list(source.folder.glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pipelines.md"])
+def test_the_pipelines_of_the_documents_run(spark: SparkSession, tmp_path: Path, page: str) -> None:
+    """As they stand, but for the broker: records of its shape lie in files."""
+    (block,) = blocks(page, "yaml")
+    document = yaml.safe_load(block)
+    (name,) = document["inputs"]
+    schema = "partition int, offset long, timestamp timestamp, value string"
+    at = ["2026-03-02T08:00:01Z", "2026-03-02T08:00:02Z", "2026-03-02T09:00:00Z"]
+    records = [
+        {
+            "partition": 0,
+            "offset": row,
+            "timestamp": time,
+            "value": json.dumps({"time": time, "zone": "a", "fare": 8.0}),
+        }
+        for row, time in enumerate(at)
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.json").write_text("\n".join(map(json.dumps, records)))
+    document["inputs"][name] |= {"format": "json", "schema": schema, "path": str(tmp_path / "in"), "options": {}}
+    document["outputs"]["answers"]["path"] = str(tmp_path / "out")
+    document["checkpoint"] = str(tmp_path / "checkpoint")
+    run(spark, document)
+    (row,) = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert (row.zone, row.fare.value, row.rides.value, row.rides.status) == ("a", 8.0, 2, "exact")
