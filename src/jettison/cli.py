@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from jettison import __version__, extras, java, option_values
 from jettison.core import interruption
 from jettison.errors import JettisonError, refuse
+from jettison.lab.help_table import HelpWithTable
 
 
 class _Commands(TyperGroup):
@@ -38,20 +39,6 @@ app = typer.Typer(
 
 _PHASES = "12,42,12"
 _PICTURE = "jettison-demo"
-
-
-class _HelpWithTable(TyperCommand):
-    """Help with the table of what there is to run, looked up when help is asked for: a command imports its part alone."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        from jettison.lab.experiments import listing_of_benchmarks, listing_of_papers
-
-        title, listing = {
-            "bench": (", and what it measures", listing_of_benchmarks),
-            "reproduce": (" (?: not measured)", listing_of_papers),
-        }[str(self.name)]
-        self.help = f"{self.help}\n\nHow long each takes, roughly, on two cores{title}:\n\n\b\n{listing()}\n"
-        super().format_help(ctx, formatter)
 
 
 def _say_version(asked: bool) -> None:
@@ -101,7 +88,7 @@ def demo(
     run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold, kafka=kafka)
 
 
-@app.command(cls=_HelpWithTable)
+@app.command(cls=HelpWithTable)
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All of them but prove: 1 to 2 hours.")] = False,
@@ -158,7 +145,7 @@ def bench(
         raise typer.Exit(1)
 
 
-@app.command(cls=_HelpWithTable)
+@app.command(cls=HelpWithTable)
 def reproduce(
     paper: Annotated[str, typer.Argument(help="aurora, concept, load, sifter or window.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions; every claim is still checked.")] = False,

@@ -26,8 +26,6 @@ def seconds_of(length: str) -> float | None:
 
 
 class _Left(ProgressColumn):
-    max_refresh = 0.5
-
     def render(self, task: Task) -> Text:
         if task.fields["unknown"]:
             return Text(f"{task.elapsed or 0.0:.0f} s so far, at least {words(task.fields['rest_s'])} left")
