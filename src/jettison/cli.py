@@ -378,9 +378,9 @@ def report(
 
 def main() -> None:
     """Run the command line; an error raised on purpose is one sentence, not a traceback."""
-    interruption.watch()
     try:
-        app()
+        with interruption.watched():
+            app()
     except JettisonError as error:
         print(f"jettison: {error}", file=sys.stderr)
         sys.exit(2)

@@ -14,27 +14,33 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 STATUS = 128 + signal.SIGINT
 """What a process that was interrupted says as its exit status."""
-GRACE_S = 12.0
+GRACE_S = 10.0
 """To stop queries and close books; then all is ended by force."""
 _LAST_S, _LOOK_AGAIN_S = 3.0, 0.05
 _PROC = Path("/proc")
-_asked = threading.Event()
+_asked, _said = threading.Event(), threading.Event()
 _known: set[tuple[int, str]] = set()
 
 
-def watch() -> None:
-    """From now on Ctrl-C ends this process within `GRACE_S`, whatever handlers others install."""
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Within this block Ctrl-C ends the process in `GRACE_S`, whatever handlers others install; for the main thread."""
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     # Spark installs a handler of its own in each session; this one hears of the signal all the same.
-    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_await, args=(reader, writer), daemon=True, name="jettison-interruption").start()
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_await, args=(reader,), daemon=True, name="jettison-interruption").start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        writer.close()
 
 
 def was_asked() -> bool:
@@ -57,22 +63,27 @@ def leave_it_to_the_parent() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-def _await(reader: socket.socket, writer: socket.socket) -> None:
-    while signal.SIGINT not in reader.recv(64):
-        pass
+def _await(reader: socket.socket) -> None:
+    with reader:
+        while signal.SIGINT not in (signals := reader.recv(64)):
+            if not signals:
+                return
     _asked.set()
     _remembered()
     # Drivers that work for this one; the JVM must live until queries have been stopped.
     _end([one for one in _started() if one.parent == os.getpid() and not one.is_java], signal.SIGTERM)
     time.sleep(GRACE_S)
+    _end(_remembered(), signal.SIGKILL)  # whoever waited for one of these can end now
+    time.sleep(_LAST_S)
     say()
-    _end(_remembered(), signal.SIGKILL)
     os._exit(STATUS)
 
 
 def say() -> None:
-    """The one line."""
-    print("jettison: interrupted", file=sys.stderr, flush=True)
+    """The one line, once."""
+    if not _said.is_set():
+        _said.set()
+        print("jettison: interrupted", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +114,15 @@ def _started() -> list[_Process]:
     while more := [one for one in every if one.parent in found and one.number not in found]:
         below += more
         found |= {one.number for one in more}
-    return below
+    return [one for one in below if not _keeps_books(one.number)]
+
+
+def _keeps_books(process: int) -> bool:
+    """Whether it is the process in which `multiprocessing` notes what to clean up: that one ends by itself, and last."""
+    try:
+        return b"multiprocessing.resource_tracker" in (_PROC / str(process) / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _all() -> list[_Process]:
