@@ -126,7 +126,9 @@ def test_several_outputs_under_one_guard(spark: SparkSession, source, tmp_path: 
     document = reading(source, tmp_path, policy={"kind": "priority", "priorities": {"vip": 2}})
     document["inputs"]["rows"] |= {"protect": "value > 1000", "sql": "select *, value * 2 as twice from rows"}
     document["outputs"]["rest"] = {"reads": "rows", "format": "json", "path": str(tmp_path / "rest")}
+    document["outputs"]["same"] = {"reads": "counts", "path": str(tmp_path / "same")}
     run(spark, document)
+    assert spark.read.parquet(str(tmp_path / "same")).count() == spark.read.parquet(str(tmp_path / "out")).count()
     assert spark.read.json(str(tmp_path / "rest")).where("twice = value * 2").count() == len(landed)
     assert spark.read.parquet(str(tmp_path / "out")).count() > 0
 

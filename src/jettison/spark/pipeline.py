@@ -27,7 +27,7 @@ from jettison.spark import aggregates, validate
 from jettison.spark.kafka_ends import KafkaEnds
 from jettison.spark.network_query import Network, Stream, log
 from jettison.spark.network_rows import union_all
-from jettison.spark.pipeline_sinks import batch_sink, stream_writer
+from jettison.spark.pipeline_sinks import batch_sink, in_turn, stream_writer
 from jettison.spark.shedder import Shedder
 
 Guard = Callable[[str, InputFile, DataFrame], DataFrame]
@@ -75,7 +75,7 @@ def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataSt
         needy = [box for box in graph.boxes.values() if box.because]
     for box in needy:
         log.warning("jettison: answers of box %r are of the kept rows alone: %s", box.name, box.because)
-    if len(frames) == 1:
+    if len(pipeline.outputs) == 1:
         ((name, rows),) = frames.items()
         return stream_writer(rows, pipeline.outputs[name], where=f"outputs.{name}")
     return network.delivered(frames)
@@ -98,10 +98,24 @@ def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None, *
     plain = isinstance(dropping, WindowFile)
     for box in graph.boxes.values():
         streams[box.name] = network.add(box, box_function(box, pipeline.boxes[box.name], plain=plain))
-    for name, output in graph.outputs.items():
-        sink = batch_sink(pipeline.outputs[name], f"{pipeline.checkpoint} {name}", where=f"outputs.{name}")
-        network.output(name, streams[output.source], sink, qos=output.qos)
+    sinks = {
+        name: batch_sink(output, f"{pipeline.checkpoint} {name}", where=f"outputs.{name}")
+        for name, output in pipeline.outputs.items()
+    }
+    for names in delivered_together(pipeline):
+        first = graph.outputs[names[0]]
+        network.output(first.name, streams[first.source], in_turn([sinks[one] for one in names]), qos=first.qos)
     return network
+
+
+def delivered_together(pipeline: Pipeline) -> list[list[str]]:
+    """Outputs that get the same rows; in a network each is shed by itself."""
+    if isinstance(pipeline.dropping, NetworkFile):
+        return [[name] for name in pipeline.outputs]
+    readers: dict[str, list[str]] = {}
+    for name, output in pipeline.outputs.items():
+        readers.setdefault(output.reads, []).append(name)
+    return list(readers.values())
 
 
 def streamed(spark: SparkSession, name: str, source: InputFile, *, cap: int | None = None) -> DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -35,6 +37,16 @@ def batch_sink(output: OutputFile, query: str, *, where: str) -> Sink:
             once.mode("append").save(output.path)
         else:
             writer.mode("append").save(output.path or None)
+
+    return write
+
+
+def in_turn(sinks: Sequence[Sink]) -> Sink:
+    """Several sinks of the same rows as one."""
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        for sink in sinks:
+            sink(rows, batch_id)
 
     return write
 

@@ -63,7 +63,9 @@ def local_session(
             # Keep every batch's progress: runs are judged from it afterwards.
             .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
             # Spark's own chatter would bury what a command has to say.
-            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+            # A query that is stopped within `foreachBatch` matches the error with a regular expression that recurses with
+            # each character: threads have room for the traces of several sinks.
+            .config("spark.driver.extraJavaOptions", f"-Xss16m -Dlog4j2.configurationFile={_LOGGING.as_uri()}")
             .config("spark.log.level", "FATAL")
             .config(map=dict(settings or {}))
             .getOrCreate()
