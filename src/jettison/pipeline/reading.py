@@ -229,9 +229,9 @@ def _refuse(error: msgspec.ValidationError, written: Written, body: Any, kind: t
 
 def _fits(kind: type[Struct], body: Any) -> bool:
     """Whether a body may be of this type, by the tag that tells the types of a union apart."""
-    tag = msgspec.structs.fields(kind) is not None and kind.__struct_config__.tag
-    given = body.get(kind.__struct_config__.tag_field) if tag and isinstance(body, Mapping) else None
-    return not tag or given is None or given == tag
+    tag, field = kind.__struct_config__.tag, kind.__struct_config__.tag_field
+    given = body.get(field) if field and isinstance(body, Mapping) else None
+    return given is None or given == tag
 
 
 def _parts(expected: Any) -> Iterator[Any]:

@@ -202,8 +202,8 @@ def _at(where: str) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        expected, hint = "Spark must be able to read it", "jettison plan FILE shows what reads what"
-        refuse(expected, f"the answer: {validate.in_short(error)}", where=where, hint=hint)
+        said = validate.in_short(error)
+        refuse("Spark must understand this part", f"{said!r}", where=where, hint=_way_out(said))
 
 
 @contextmanager
@@ -215,6 +215,10 @@ def in_one_sentence() -> Iterator[None]:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
         said = " ".join(redacted(str(error)).split())
-        if "ClassNotFound" in said or "DATA_SOURCE_NOT_FOUND" in said or "Failed to find data source" in said:
-            said += " Hint: name its package in the file: spark: {spark.jars.packages: ...}."
-        raise Unsupported(f"Spark could not run it: {said[:2000]}") from None
+        raise Unsupported(f"Spark could not run it: {said[:1000]} Hint: {_way_out(said)}.") from None
+
+
+def _way_out(said: str) -> str:
+    missing = any(words in said for words in ("ClassNotFound", "DATA_SOURCE_NOT_FOUND", "Failed to find"))
+    package = "name its package in the file: spark: {spark.jars.packages: ...}"
+    return package if missing else "`jettison plan FILE` shows what reads what"
