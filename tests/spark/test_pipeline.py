@@ -18,7 +18,7 @@ from jettison.errors import JettisonError
 from jettison.pipeline.document import OutputFile, parse
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.status import Status
-from jettison.spark import pipeline, pipeline_command
+from jettison.spark import pipeline, pipeline_command, pipeline_costs
 from jettison.spark.pipeline_costs import costs_of
 from jettison.spark.pipeline_sinks import shaped
 from spark.test_network import rows
@@ -172,7 +172,10 @@ def test_rows_for_kafka_are_json_unless_they_have_a_value(spark: SparkSession) -
     assert shaped(answers.selectExpr("zone as value", "1 as key"), output).columns == ["value", "key"]
 
 
-def test_costs_are_measured_on_rows_of_the_source(spark: SparkSession, source, tmp_path: Path, landed) -> None:
+def test_costs_are_measured_on_rows_of_the_source(
+    spark: SparkSession, source, tmp_path: Path, landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_costs, "ROWS", len(landed))  # enough, so that nobody waits for more
     document = reading(source, tmp_path)
     document["boxes"] = {"high": {"reads": "rows", "sql": "select * from rows where id < 10"}}
     document["outputs"] = {"out": {"reads": "high", "path": str(tmp_path / "out"), "qos": {}}}

@@ -217,7 +217,7 @@ def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
 
 def in_short(error: PySparkException) -> str:
     """What Spark says, without the plan that it prints below."""
-    return str(error).partition("\n")[0].rstrip(";")
+    return str(error).strip().partition("\n")[0].rstrip(";")
 
 
 def _columns_there(rows: DataFrame) -> str:
