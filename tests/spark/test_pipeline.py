@@ -55,6 +55,8 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
             "matches": {"reads": "pairs", "path": str(tmp_path / "matches")},
         },
     }
+    for box in document["boxes"].values():
+        box |= {"cost": 1.0, "selectivity": 0.5}  # stated, so that nothing is measured first
     (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(document))
     landed = rows(0, 500)
     source.land(landed[:400])
