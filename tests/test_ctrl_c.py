@@ -45,8 +45,9 @@ def group(leader: int) -> list[str]:
         (["reproduce", "window", "--quick", "--only", "saved"], "saved ..."),
         (["reproduce", "sifter", "--quick"], "speed ..."),
     ],
+    ids=["run", "measuring", "demo", "bench", "bench-apart", "reproduce", "workers"],
 )
-@pytest.mark.parametrize("whole_group", [True, False])
+@pytest.mark.parametrize("whole_group", [True, False], ids=["typed", "sent"])
 def test_a_command_ends_with_one_line_and_nothing_is_left(
     tmp_path: Path, command: list[str], begun: str | None, whole_group: bool
 ) -> None:
