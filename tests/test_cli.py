@@ -309,15 +309,15 @@ def test_a_reproduction_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_run_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from jettison.spark import pipeline
+    from jettison.spark import pipeline_command
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(java, "require_java", lambda: None)
-    monkeypatch.setattr(pipeline, "run_pipeline", lambda given, **how: told.update(how))
+    monkeypatch.setattr(pipeline_command, "run_pipeline", lambda console, given, **how: told.update(how))
     (tmp_path / "p.json").write_text(json.dumps(PIPELINE))
     typed = ["run", str(tmp_path / "p.json"), "--seconds", "2 minutes", "--dry-run"]
     assert CliRunner().invoke(cli.app, typed).exit_code == 0
-    assert told == {"master": "local[*]", "dry_run": True, "seconds": 120.0}
+    assert told == {"master": "local[*]", "dry_run": True, "seconds": 120.0, "drain": False}
 
 
 def test_help_names_every_command() -> None:

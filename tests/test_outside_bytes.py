@@ -21,8 +21,8 @@ from jettison.core.stats import PointStats, Stats
 from jettison.core.storage import Folder
 from jettison.errors import DamagedPlan, InvalidInput, JettisonError
 from jettison.page.view import Query
+from jettison.pipeline.document import load
 from jettison.policies import UniformDrop
-from jettison.policies.network.document import load
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime import owner, plan_file, restart
@@ -34,7 +34,7 @@ from jettison.settle import settled_record
 from jettison.settle.history import history
 from page_ledgers import query
 from pilot_parts import SETTINGS, FilePublisher, counted
-from policies.network.test_document import DOCUMENT
+from pipeline.test_document import DOCUMENT
 
 TRIED = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 ODD = st.one_of(

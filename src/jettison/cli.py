@@ -8,31 +8,37 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperCommand
+from typer.core import TyperGroup
 
 from jettison import __version__, extras, java, option_values
+from jettison.core import interruption
 from jettison.errors import JettisonError, refuse
+from jettison.lab.help_table import HelpWithTable
+
+
+class _Commands(TyperGroup):
+    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, Exception) as error:
+            if not (isinstance(error, KeyboardInterrupt) or interruption.was_asked()):
+                raise
+            interruption.end_all()
+            interruption.say()
+            raise typer.Exit(interruption.STATUS) from None
+
 
 app = typer.Typer(
-    help="Load shedding for Spark Structured Streaming.", no_args_is_help=True, pretty_exceptions_enable=False
+    cls=_Commands,
+    help="Load shedding for Spark Structured Streaming.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 
 _PHASES = "12,42,12"
 _PICTURE = "jettison-demo"
-
-
-class _HelpWithTable(TyperCommand):
-    """Help with the table of what there is to run, looked up when help is asked for: a command imports its part alone."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        from jettison.lab.experiments import listing_of_benchmarks, listing_of_papers
-
-        title, listing = {
-            "bench": (", and what it measures", listing_of_benchmarks),
-            "reproduce": (" (?: not measured)", listing_of_papers),
-        }[str(self.name)]
-        self.help = f"{self.help}\n\nHow long each takes, roughly, on two cores{title}:\n\n\b\n{listing()}\n"
-        super().format_help(ctx, formatter)
 
 
 def _say_version(asked: bool) -> None:
@@ -82,7 +88,7 @@ def demo(
     run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold, kafka=kafka)
 
 
-@app.command(cls=_HelpWithTable)
+@app.command(cls=HelpWithTable)
 def bench(
     name: Annotated[str | None, typer.Argument(help="One benchmark.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All of them but prove: 1 to 2 hours.")] = False,
@@ -139,7 +145,7 @@ def bench(
         raise typer.Exit(1)
 
 
-@app.command(cls=_HelpWithTable)
+@app.command(cls=HelpWithTable)
 def reproduce(
     paper: Annotated[str, typer.Argument(help="aurora, concept, load, sifter or window.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions; every claim is still checked.")] = False,
@@ -159,7 +165,7 @@ def reproduce(
 
 def _say_schema(asked: bool) -> None:
     if asked:
-        from jettison.policies.network.document import schema
+        from jettison.pipeline.document import schema
 
         print(schema())
         raise typer.Exit
@@ -174,16 +180,24 @@ def plan(
             "--schema", callback=_say_schema, is_eager=True, help="Print the JSON schema of such files, for editors."
         ),
     ] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure first what the boxes cost, on rows of the sources.")
+    ] = False,
+    master: Annotated[str, typer.Option(help="Spark master to measure on.")] = "local[*]",
 ) -> None:
-    """Show a pipeline's drop locations, load coefficients and road map; run nothing."""
-    from jettison.policies.network.document import load
-    from jettison.policies.network.network_tables import describe
+    """Show what a pipeline would run: sources, drop points, policy, answers and, of networks, the road map."""
+    from jettison.pipeline.costs import known
+    from jettison.pipeline.document import load
+    from jettison.pipeline.plan_text import told
 
     given = load(pipeline)
-    print(describe(given.graph, semantic=given.semantic))
-    print(
-        "\nWhich boxes need all rows is told from the words of their SQL; `jettison run` reads Spark's own plan of it."
-    )
+    if calibrate:
+        extras.require("pyspark", where="`jettison plan --calibrate`")
+        java.require_java()
+        from jettison.spark.pipeline_command import calibrated
+
+        given = calibrated(Console(), given, master=master)
+    print(told(known(given)))
 
 
 @app.command()
@@ -195,17 +209,18 @@ def run(
         str | None,
         typer.Option(metavar="DURATION", help="Stop after so many seconds, or with a unit as in '2 minutes'."),
     ] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="Take what is there, and end.")] = False,
 ) -> None:
-    """Run a pipeline of Spark SQL boxes under its latency bound, until it is stopped."""
-    from jettison.policies.network.document import load, require_runnable
+    """Run a pipeline of Spark SQL under its latency bound, until it is stopped."""
+    from jettison.pipeline.document import load, require_runnable
 
     given, length_s = load(pipeline), None if seconds is None else option_values.seconds("--seconds", seconds)
     require_runnable(given)
     extras.require("pyspark", where="`jettison run`")
     java.require_java()
-    from jettison.spark.pipeline import run_pipeline
+    from jettison.spark.pipeline_command import run_pipeline
 
-    run_pipeline(given, master=master, dry_run=dry_run, seconds=length_s)
+    run_pipeline(Console(), given, master=master, dry_run=dry_run, seconds=length_s, drain=drain)
 
 
 @app.command()
@@ -251,13 +266,15 @@ def reconcile(
     within = None if hours is None else option_values.hours(hours)
     extras.require("pyspark", where="`jettison reconcile`")
     java.require_java()
+    from jettison.pipeline.document import load
+    from jettison.pipeline.options import expanded
     from jettison.settle.settle_command import named_query, run_reconcile
     from jettison.spark.session import local_session
 
     made, sources = named_query(query, source or [], pipeline, output)
-
+    settings = None if pipeline is None else expanded(load(pipeline).spark, where="spark")
     polite = {"rows_per_s": rows_per_s, "hours": within, "beside_shedding": beside_shedding}
-    session = local_session("jettison-reconcile", master=master)
+    session = local_session("jettison-reconcile", master=master, settings=settings)
     asked = {"merge": merge, "in_order": in_order, "dry_run": dry_run}
     run_reconcile(Console(), session, checkpoint, made, to, sources, **asked, **polite)
 
@@ -374,7 +391,8 @@ def report(
 def main() -> None:
     """Run the command line; an error raised on purpose is one sentence, not a traceback."""
     try:
-        app()
+        with interruption.watched():
+            app()
     except JettisonError as error:
         print(f"jettison: {error}", file=sys.stderr)
         sys.exit(2)

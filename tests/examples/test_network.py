@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jettison.pipeline.document import load
 from jettison.policies.network.candidates import drop_model
-from jettison.policies.network.document import load
 from jettison.policies.network.network_tables import describe
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "network.yaml"

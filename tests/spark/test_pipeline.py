@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
-from functools import partialmethod
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from doc_blocks import blocks
 from jettison.cli import app
+from jettison.errors import JettisonError
+from jettison.pipeline.document import OutputFile, parse
 from jettison.runtime.ledger import Ledger
-from jettison.spark import pipeline
-from jettison.spark.network_query import Network
+from jettison.runtime.status import Status
+from jettison.spark import pipeline, pipeline_command, pipeline_costs
+from jettison.spark.pipeline_costs import costs_of
+from jettison.spark.pipeline_sinks import shaped
 from spark.test_network import rows
 
 pytestmark = pytest.mark.spark
@@ -22,9 +28,8 @@ pytestmark = pytest.mark.spark
 
 def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From YAML on disk to Parquet on disk: a shared map, a filter, a windowed aggregate and a join in SQL."""
-    # The command as it is, but in the tests' session, and ending when all is read.
-    monkeypatch.setattr(pipeline, "local_session", lambda name, master: nullcontext(spark))
-    monkeypatch.setattr(Network, "start", partialmethod(Network.start, available_now=True))
+    # The command as it is, but in the tests' session.
+    monkeypatch.setattr(pipeline_command, "local_session", lambda name, **_: nullcontext(spark))
     inputs = {"format": "json", "path": str(source.folder), "schema": source.SCHEMA, "row_id": ["id"]}
     inputs["options"] = {"maxFilesPerTrigger": 1}
     sums = "select window.start, sum(value * jt_weight) as total from parse group by window(at, '1 minute')"
@@ -35,6 +40,7 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
     document = {
         "checkpoint": str(tmp_path / "checkpoint"),
         "latency": "1 minute",
+        "policy": "network",
         "inputs": {"readings": inputs},
         "boxes": {
             "parse": {"reads": "readings", "kind": "map", "sql": "select *, value * 2 as twice from readings"},
@@ -49,11 +55,13 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
             "matches": {"reads": "pairs", "path": str(tmp_path / "matches")},
         },
     }
+    for box in document["boxes"].values():
+        box |= {"cost": 1.0, "selectivity": 0.5}  # stated, so that nothing is measured first
     (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(document))
     landed = rows(0, 500)
     source.land(landed[:400])
     source.land(landed[400:])
-    result = CliRunner().invoke(app, ["run", str(tmp_path / "pipeline.yaml")])
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "pipeline.yaml"), "--drain"])
     assert result.exit_code == 0, result.output
     assert "Running: alarms, everything, matches, minutes from readings, within 1 minute." in result.output
     # Two branches read the source, and Spark says 1,000 rows: the count is called an estimate.
@@ -72,3 +80,135 @@ def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monke
     totals = [row.total for row in written["minutes"].orderBy("start").collect()]
     assert totals[0] == sum(row["value"] for row in landed[:60])
     assert len(totals) >= 6
+
+
+def reading(source, folder: Path, **more: Any) -> dict[str, Any]:
+    """The document of one query over the rows of `source`, with answers in `folder`."""
+    inputs = {"format": "json", "path": str(source.folder), "schema": source.SCHEMA, "row_id": "id"}
+    box = {"reads": "rows", "window": {"at": "10 seconds"}, "group": "key", "answers": {"n": "count(*)"}}
+    document = {
+        "checkpoint": str(folder / "checkpoint"),
+        "latency": "1 minute",
+        "inputs": {"rows": inputs | {"options": {"maxFilesPerTrigger": 1}, "watermark": {"at": "1 second"}}},
+        "boxes": {"counts": box},
+        "outputs": {"out": {"reads": "counts", "path": str(folder / "out")}},
+    }
+    return document | more
+
+
+def run(spark: SparkSession, document: dict[str, Any]) -> Status:
+    query, shedder = pipeline.start(spark, parse(document), drain=True)
+    query.awaitTermination()
+    assert shedder.await_books()
+    return shedder.status()
+
+
+@pytest.fixture
+def landed(source) -> list[dict[str, Any]]:
+    """Rows of two windows, and one of a third that lets them out."""
+    found = rows(0, 20) + [row | {"id": row["id"] + 100, "at": "2026-01-01T00:05:00Z"} for row in rows(0, 1)]
+    source.land(found)
+    return found
+
+
+def test_answers_have_bounds_and_a_sink_of_their_own(spark: SparkSession, source, tmp_path: Path, landed) -> None:
+    more = {"percentile": "percentile(value * 2, 0.5)", "n": "count(*)", "mean": "avg(value)"}
+    document = reading(source, tmp_path)
+    document["boxes"]["counts"]["answers"] = more
+    status = run(spark, document)
+    assert (status.rows_seen, status.rows_kept) == (len(landed), len(landed))
+    written = spark.read.parquet(str(tmp_path / "out"))
+    assert set(written.select("n.*").columns) == {"value", "lower", "upper", "kept", "status"}
+    assert {row.status for row in written.select("n.status").collect()} == {"exact"}
+    assert sum(row.value for row in written.select("n.value").collect()) == 20
+    assert "batch" not in written.columns  # Spark's own sink, in which each row is once
+
+
+def test_several_outputs_under_one_guard(spark: SparkSession, source, tmp_path: Path, landed) -> None:
+    document = reading(source, tmp_path, policy={"kind": "priority", "priorities": {"vip": 2}})
+    document["inputs"]["rows"] |= {"protect": "value > 1000", "sql": "select *, value * 2 as twice from rows"}
+    document["outputs"]["rest"] = {"reads": "rows", "format": "json", "path": str(tmp_path / "rest")}
+    document["outputs"]["same"] = {"reads": "counts", "path": str(tmp_path / "same")}
+    run(spark, document)
+    assert spark.read.parquet(str(tmp_path / "same")).count() == spark.read.parquet(str(tmp_path / "out")).count()
+    assert spark.read.json(str(tmp_path / "rest")).where("twice = value * 2").count() == len(landed)
+    assert spark.read.parquet(str(tmp_path / "out")).count() > 0
+
+
+def test_windows_are_delivered_whole_and_without_bounds(spark: SparkSession, source, tmp_path: Path, landed) -> None:
+    run(spark, reading(source, tmp_path, policy={"kind": "window", "max_gap": 2}))
+    counts = spark.read.parquet(str(tmp_path / "out"))
+    assert (counts.schema["n"].dataType.simpleString(), counts.selectExpr("sum(n)").first()[0]) == ("bigint", 20)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("boxes", {"sql": "select nonsense from rows"}, r"nonsense.* for boxes\.counts\. Hint"),
+        ("boxes", {"sql": "selekt 1"}, r"selekt.* for boxes\.counts\. Hint"),
+        ("inputs", {"sql": "select idd from rows"}, r"`idd`.* for inputs\.rows\. Hint"),
+        ("inputs", {"format": "nosuch"}, r"nosuch"),
+        ("inputs", {"row_id": "idd"}, r"`row_id` must name a column of the stream .*did you mean 'id'"),
+        ("inputs", {"options": {"key": "${NOT_SET_ANYWHERE}"}}, r"NOT_SET_ANYWHERE"),
+        ("outputs", {"format": "nosuch"}, "nosuch"),
+    ],
+)
+def test_what_spark_refuses_is_one_sentence(
+    spark: SparkSession, source, tmp_path: Path, landed, part: str, change: dict[str, Any], said: str
+) -> None:
+    document = reading(source, tmp_path)
+    (name,) = document[part]
+    if "sql" in change and part == "boxes":
+        document[part] = {name: {"reads": "rows"}}
+    document[part][name] |= change
+    with pytest.raises(JettisonError, match=said) as caught:
+        run(spark, document)
+    assert "\n" not in str(caught.value)
+    assert "JVM" not in str(caught.value)
+
+
+def test_rows_for_kafka_are_json_unless_they_have_a_value(spark: SparkSession) -> None:
+    output = OutputFile(reads="x", format="kafka")
+    answers = spark.sql("select 'a' as zone, named_struct('value', 3) as n")
+    assert shaped(answers, output).first().value == '{"zone":"a","n":{"value":3}}'
+    assert shaped(answers.selectExpr("zone as value", "1 as key"), output).columns == ["value", "key"]
+
+
+def test_costs_are_measured_on_rows_of_the_source(
+    spark: SparkSession, source, tmp_path: Path, landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_costs, "ROWS", len(landed))  # enough, so that nobody waits for more
+    document = reading(source, tmp_path)
+    document["boxes"] = {"high": {"reads": "rows", "sql": "select * from rows where id < 10"}}
+    document["outputs"] = {"out": {"reads": "high", "path": str(tmp_path / "out"), "qos": {}}}
+    given = parse(document)
+    found = costs_of(spark, given, lambda doing: None)
+    assert (found["high"].rows, round(found["high"].selectivity, 3)) == (len(landed), round(10 / len(landed), 3))
+    assert len(list(source.folder.glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pipelines.md"])
+def test_the_pipelines_of_the_documents_run(spark: SparkSession, tmp_path: Path, page: str) -> None:
+    """As they stand, but for the broker: records of its shape lie in files."""
+    (block,) = blocks(page, "yaml")
+    document = yaml.safe_load(block)
+    (name,) = document["inputs"]
+    schema = "partition int, offset long, timestamp timestamp, value string"
+    at = ["2026-03-02T08:00:01Z", "2026-03-02T08:00:02Z", "2026-03-02T09:00:00Z"]
+    records = [
+        {
+            "partition": 0,
+            "offset": row,
+            "timestamp": time,
+            "value": json.dumps({"time": time, "zone": "a", "fare": 8.0}),
+        }
+        for row, time in enumerate(at)
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.json").write_text("\n".join(map(json.dumps, records)))
+    document["inputs"][name] |= {"format": "json", "schema": schema, "path": str(tmp_path / "in"), "options": {}}
+    document["outputs"]["answers"]["path"] = str(tmp_path / "out")
+    document["checkpoint"] = str(tmp_path / "checkpoint")
+    run(spark, document)
+    (row,) = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert (row.zone, row.fare.value, row.rides.value, row.rides.status) == ("a", 8.0, 2, "exact")

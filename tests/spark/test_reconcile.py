@@ -26,7 +26,7 @@ from jettison.errors import CheckpointInUse, InvalidSetting, Unsupported
 from jettison.lab.bench.scripted import LATE_EVERY, keep, land, land_end, scripted
 from jettison.lab.bench.scripted_queries import START, Order
 from jettison.page.command import run_top
-from jettison.policies.network.document import parse
+from jettison.pipeline.document import parse
 from jettison.policies.network.network_drop import NetworkDrop
 from jettison.runtime.owner import Owner
 from jettison.settle import settlement as settling

@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any, TypeVar
 
+from jettison.core.interruption import leave_it_to_the_parent
 from jettison.errors import JettisonError, refuse
 
 _Returned = TypeVar("_Returned")
@@ -22,8 +23,8 @@ def in_fresh_process(within_s: float, function: Callable[..., _Returned], *given
     >>> in_fresh_process(60.0, sqrt, 4.0)
     2.0
     """
-    watchdog = partial(faulthandler.dump_traceback_later, within_s, exit=True)
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=watchdog) as pool:
+    begin = partial(_begin, within_s)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=begin) as pool:
         try:
             return pool.submit(function, *given, **named).result()
         except BrokenProcessPool as error:
@@ -31,3 +32,8 @@ def in_fresh_process(within_s: float, function: Callable[..., _Returned], *given
             refuse(
                 f"a process that ends well within {within_s:g} s", "none", hint=hint, error=JettisonError, cause=error
             )
+
+
+def _begin(within_s: float) -> None:
+    faulthandler.dump_traceback_later(within_s, exit=True)
+    leave_it_to_the_parent()

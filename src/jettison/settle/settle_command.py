@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from jettison.errors import InvalidInput, Unsupported, refuse
-from jettison.policies.network.document import Pipeline, load
+from jettison.pipeline.document import Pipeline, load
+from jettison.pipeline.policy_file import WindowFile
 from jettison.settle.answer_shape import Query
 from jettison.settle.audited import Verdict, audit
 from jettison.settle.settled_record import time_of
 from jettison.settle.settlement import Settlement, reconcile
 from jettison.settle.stretch import Source
-from jettison.spark.pipeline import box_function, opened
+from jettison.spark.drop_point import WEIGHT
+from jettison.spark.pipeline import box_function, opened, prepared
 
 Session = AbstractContextManager[SparkSession]
 
@@ -53,13 +56,14 @@ def output_of(pipeline: Pipeline, output: str | None) -> tuple[Query, Source]:
         hint = f"pass --output with one of {', '.join(pipeline.outputs)}"
         refuse("--output must name an output of the pipeline", repr(output), hint=hint)
     boxes, ((name, source),) = pipeline.graph.boxes, pipeline.inputs.items()
+    plain = isinstance(pipeline.dropping, WindowFile)
 
     def made(stream: str, rows: DataFrame) -> DataFrame:
         if stream == name:
-            return rows
-        body = pipeline.boxes[stream]
+            rows = rows.drop(WEIGHT)  # the live query's guard adds it behind the input's SQL
+            return prepared(name, source, rows).withColumn(WEIGHT, F.lit(1.0))
         entering = [made(one, rows) for one in boxes[stream].sources]
-        return box_function(boxes[stream], body.sql, body.watermark)(*entering)
+        return box_function(boxes[stream], pipeline.boxes[stream], plain=plain)(*entering)
 
     return partial(made, pipeline.outputs[output].reads), partial(opened, source=source)
 
@@ -90,7 +94,8 @@ def run_audit(
     console: Console, session: Session, checkpoint: str, answers: str, keys: Sequence[str] = ()
 ) -> list[Verdict]:
     """Print how the answers that were given compare with the settled ones."""
-    with session as spark:
+    with session as spark, _bar(console) as bar:
+        bar.add_task("comparing answers", total=None)
         verdicts = audit(spark, checkpoint, answers, keys=keys)
     console.print(verdict_table(verdicts))
     return verdicts

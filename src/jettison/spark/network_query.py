@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.core.documents import checked
 from jettison.core.durations import Duration, microseconds
 from jettison.errors import MissingColumn, refuse
-from jettison.policies.network import document
+from jettison.pipeline import document
 from jettison.policies.network.graph import Arc, Box, Input, Output, QueryGraph, arc_into
 from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.network.network_tables import describe
@@ -289,15 +290,18 @@ class Network:
         self.shedder = Shedder(latency=latency, checkpoint=checkpoint, policy=policy, trigger=trigger, **shedder)
         spark = next(iter(self._rows.values())).sparkSession
         self.shedder.read_plan_together(spark, names, group="network")
-        frames = self.compiled(graph, self.shedder, names)
-        columns = row_columns(frames)
-        deliver = partial(deliver_batch, self._sinks, columns, self._sinks_at_once)
-        writer = numbered(frames, columns).writeStream.outputMode("append").foreachBatch(deliver)
+        writer = self.delivered(self.compiled(graph, self.shedder, names))
         if available_now:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=f"{microseconds(trigger, name='trigger')} microseconds")
         return self.shedder.start(writer)
+
+    def delivered(self, frames: Mapping[str, DataFrame]) -> DataStreamWriter:
+        """What hands each micro-batch of all outputs to their sinks, in one query."""
+        columns = row_columns(frames)
+        deliver = partial(deliver_batch, self._sinks, columns, self._sinks_at_once)
+        return numbered(frames, columns).writeStream.outputMode("append").foreachBatch(deliver)
 
     def policy(self, graph: QueryGraph, **settings: Any) -> NetworkDrop:
         """The policy under which the network runs."""
@@ -322,7 +326,8 @@ class Network:
             if shedder is not None and name in guarded:
                 emit(name, shedder.guard(rows, row_id=self._id, arrival=arrival, name=name))
             else:
-                emit(name, rows.withColumn(WEIGHT, F.lit(1.0)))
+                # Rows that a guard has given their weights before keep them.
+                emit(name, rows if WEIGHT in rows.columns else rows.withColumn(WEIGHT, F.lit(1.0)))
         for box in graph.boxes.values():
             entering = [on_arc[arc_into(box, port)] for port in range(len(box.sources))]
             emit(box.name, self.applied(graph, box, entering))

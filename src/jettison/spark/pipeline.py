@@ -1,80 +1,224 @@
-"""`jettison run`: a pipeline file as a running network."""
+"""A pipeline file on Spark: its sources opened, its boxes compiled, its outputs delivered, under its policy."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from jettison.policies.network.document import InputFile, Pipeline, require_runnable
+from jettison.core.durations import microseconds
+from jettison.core.redact import redacted
+from jettison.errors import Unsupported, refuse
+from jettison.pipeline.box_file import BoxFile, answer, lengths
+from jettison.pipeline.document import InputFile, Pipeline, require_runnable
+from jettison.pipeline.options import expanded
+from jettison.pipeline.policy_file import NetworkFile, WindowFile
 from jettison.policies.network.graph import Box
-from jettison.spark.network_query import Network, Stream
+from jettison.runtime.inquiry import Asked
+from jettison.spark import aggregates, validate
+from jettison.spark.kafka_ends import KafkaEnds
+from jettison.spark.network_query import Network, Stream, log
 from jettison.spark.network_rows import union_all
-from jettison.spark.session import local_session
+from jettison.spark.pipeline_sinks import batch_sink, in_turn, stream_writer
+from jettison.spark.shedder import Shedder
+
+Guard = Callable[[str, InputFile, DataFrame], DataFrame]
+Boxed = Callable[..., DataFrame]
 
 
-def run_pipeline(pipeline: Pipeline, *, master: str, dry_run: bool = False, seconds: float | None = None) -> None:
-    """Run until stopped, or for some seconds, and print how it went."""
-    graph = pipeline.graph
-    with local_session("jettison-run", master=master) as session:
-        network = build(session, pipeline)
-        query = network.start(
-            latency=pipeline.latency, checkpoint=pipeline.checkpoint, semantic=pipeline.semantic, dry_run=dry_run
-        )
-        assert network.shedder is not None
-        print(
-            f"Running: {', '.join(graph.outputs)} from {', '.join(graph.inputs)}, within {pipeline.latency}.",
-            flush=True,
-        )
-        try:
-            query.awaitTermination(None if seconds is None else math.ceil(seconds))
-        except KeyboardInterrupt:
-            print("Stopping.", flush=True)
-        finally:
-            query.stop()
-        network.shedder.await_books()
-        print(network.shedder.status())
+def start(
+    spark: SparkSession, pipeline: Pipeline, *, dry_run: bool = False, drain: bool = False
+) -> tuple[StreamingQuery, Shedder]:
+    """Start the query of a pipeline; with `drain` it takes what is there, and ends."""
+    with in_one_sentence():
+        require_runnable(pipeline)
+        settings: dict[str, Any] = {"dry_run": dry_run, "ask": asked(pipeline), **pipeline.control}
+        where: dict[str, Any] = {"latency": pipeline.latency, "checkpoint": pipeline.checkpoint}
+        if isinstance(pipeline.dropping, NetworkFile):
+            network = build(spark, pipeline)
+            query = network.start(semantic=pipeline.dropping.semantic, available_now=drain, **where, **settings)
+            assert network.shedder is not None
+            return query, network.shedder
+        shedder = Shedder(policy=pipeline.made_policy(), **where, **settings)
+        writer = guarded(spark, pipeline, shedder)
+        if drain:
+            writer = writer.trigger(availableNow=True)
+        elif pipeline.trigger is not None:
+            writer = writer.trigger(processingTime=f"{microseconds(pipeline.trigger)} microseconds")
+        return shedder.start(writer), shedder
 
 
-def build(spark: SparkSession, pipeline: Pipeline) -> Network:
-    """The network of a pipeline file, with its sources opened."""
+def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataStreamWriter:
+    """What writes the outputs, with a drop point on each input."""
+
+    def guard(name: str, source: InputFile, rows: DataFrame) -> DataFrame:
+        ids = (source.row_id,) if isinstance(source.row_id, str) else source.row_id
+        return shedder.guard(rows, row_id=ids, arrival=source.arrival, protect=source.protect, name=name)
+
+    network = build(spark, pipeline, guard, cap=shedder.rows_per_trigger)
+    graph = network.graph
+    frames = network.compiled(graph)
+    if isinstance(pipeline.dropping, WindowFile):
+        for name in graph.outputs:
+            with _at(f"outputs.{name}"):
+                frames[name] = shedder.deliver(frames[name])
+        needy = []
+    else:
+        needy = [box for box in graph.boxes.values() if box.because]
+    for box in needy:
+        log.warning("jettison: answers of box %r are of the kept rows alone: %s", box.name, box.because)
+    if len(pipeline.outputs) == 1:
+        ((name, rows),) = frames.items()
+        return stream_writer(rows, pipeline.outputs[name], where=f"outputs.{name}")
+    return network.delivered(frames)
+
+
+def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None, *, cap: int | None = None) -> Network:
+    """The boxes of a pipeline file, with its sources opened, and guarded where a `guard` is given."""
     require_runnable(pipeline)
-    graph = pipeline.graph
-    network = Network(value=pipeline.value, integral_values=graph.integral_values)
+    graph, dropping = pipeline.graph, pipeline.dropping
+    value = dropping.value if isinstance(dropping, NetworkFile) else ""
+    network = Network(value=value or "value", integral_values=graph.integral_values)
     streams: dict[str, Stream] = {}
     for name, source in pipeline.inputs.items():
+        rows = streamed(spark, name, source, cap=cap)
+        rows = rows if guard is None else guard(name, source, rows)
         row_id = (source.row_id,) if isinstance(source.row_id, str) else source.row_id
-        reader = opened(spark.readStream, source)
-        rows = reader.load() if source.path is None else reader.load(source.path)
         streams[name] = network.input(
             name, rows, row_id=row_id, arrival=source.arrival, rate=source.rate, values=source.values
         )
+    plain = isinstance(dropping, WindowFile)
     for box in graph.boxes.values():
-        body = pipeline.boxes[box.name]
-        streams[box.name] = network.add(box, box_function(box, body.sql, body.watermark))
-    for name, output in graph.outputs.items():
-        network.output(name, streams[output.source], pipeline.outputs[name].path, qos=output.qos)
+        streams[box.name] = network.add(box, box_function(box, pipeline.boxes[box.name], plain=plain))
+    sinks = {
+        name: batch_sink(output, f"{pipeline.checkpoint} {name}", where=f"outputs.{name}")
+        for name, output in pipeline.outputs.items()
+    }
+    for names in delivered_together(pipeline):
+        first = graph.outputs[names[0]]
+        network.output(first.name, streams[first.source], in_turn([sinks[one] for one in names]), qos=first.qos)
     return network
 
 
-def opened(reader: Any, source: InputFile) -> Any:
+def delivered_together(pipeline: Pipeline) -> list[list[str]]:
+    """Outputs that get the same rows; in a network each is shed by itself."""
+    if isinstance(pipeline.dropping, NetworkFile):
+        return [[name] for name in pipeline.outputs]
+    readers: dict[str, list[str]] = {}
+    for name, output in pipeline.outputs.items():
+        readers.setdefault(output.reads, []).append(name)
+    return list(readers.values())
+
+
+def streamed(spark: SparkSession, name: str, source: InputFile, *, cap: int | None = None) -> DataFrame:
+    """The rows of a source as a stream, as they are guarded; Kafka hands over `cap` rows at once, if not told otherwise."""
+    reader = spark.readStream
+    if cap is not None and source.format == "kafka":
+        reader = reader.option("maxOffsetsPerTrigger", str(cap))
+    reader = opened(reader, source, where=f"inputs.{name}")
+    with _at(f"inputs.{name}"):
+        return prepared(name, source, reader.load() if source.path is None else reader.load(source.path))
+
+
+def opened(reader: Any, source: InputFile, *, where: str = "inputs") -> Any:
     """A reader, of a stream or of what lies there, with all but the path of an input."""
-    reader = reader.format(source.format).options(**source.options)
+    reader = reader.format(source.format).options(**expanded(source.options, where=where))
     return reader if source.schema is None else reader.schema(source.schema)
 
 
-def box_function(box: Box, sql: str, watermark: Mapping[str, str]) -> Callable[..., DataFrame]:
-    """What a box of the file does with the streams that enter it."""
+def prepared(name: str, source: InputFile, rows: DataFrame) -> DataFrame:
+    """The rows of an input as they are guarded."""
+    if source.sql:
+        rows.createOrReplaceTempView(name)
+        rows = rows.sparkSession.sql(source.sql)
+    return watermarked(rows, source.watermark)
+
+
+def watermarked(rows: DataFrame, watermark: Mapping[str, str]) -> DataFrame:
+    """Rows with a watermark on each of these columns that they have."""
+    for column, delay in watermark.items():
+        rows = rows.withWatermark(column, delay) if column in rows.columns else rows
+    return rows
+
+
+def box_function(box: Box, body: BoxFile, *, plain: bool = False) -> Boxed:
+    """What a box of the file does with the streams that enter it; where all answers are exact, plain ones are enough."""
 
     def apply(*entering: DataFrame) -> DataFrame:
-        if not sql:
-            return union_all(*entering)
-        for source, rows in zip(box.sources, entering, strict=True):
-            for column, delay in watermark.items():
-                rows = rows.withWatermark(column, delay) if column in rows.columns else rows
-            rows.createOrReplaceTempView(source)
-        return entering[0].sparkSession.sql(sql)
+        with _at(f"boxes.{box.name}"):
+            rows = [watermarked(one, body.watermark) for one in entering]
+            if body.answers:
+                return answered(rows[0], body, plain=plain)
+            if not body.sql:
+                return union_all(*rows)
+            for source, one in zip(box.sources, rows, strict=True):
+                one.createOrReplaceTempView(source)
+            return entering[0].sparkSession.sql(body.sql)
 
     return apply
+
+
+def answered(rows: DataFrame, body: BoxFile, *, plain: bool) -> DataFrame:
+    """Answers by window and group, with bounds where rows may be missing from them."""
+    group = (body.group,) if isinstance(body.group, str) else body.group
+    keys = [F.window(time, *lengths(size)) for time, size in body.window.items()] + [F.expr(one) for one in group]
+    window = "window" if body.window else None
+
+    def bounded(name: str, text: str) -> Column:
+        one = answer(text, where=name)
+        settings: dict[str, Any] = {"window": window, "confidence": body.confidence}
+        column = "*" if one.column == "*" else F.expr(one.column)
+        more = () if one.percentage is None else (one.percentage,)
+        return getattr(aggregates, one.function)(column, *more, **settings)  # type: ignore[no-any-return]
+
+    made = {name: F.expr(text) if plain else bounded(name, text) for name, text in body.answers.items()}
+    return rows.groupBy(*keys).agg(*(column.alias(name) for name, column in made.items()))
+
+
+def asked(pipeline: Pipeline) -> Asked | None:
+    """What says how many rows have come, where all come from Kafka and its client is installed; folders need nothing."""
+    sources = pipeline.inputs.values()
+    if {source.format for source in sources} != {"kafka"} or importlib.util.find_spec("confluent_kafka") is None:
+        return None
+    ends = [KafkaEnds(expanded(source.options, where=f"inputs.{name}")) for name, source in pipeline.inputs.items()]
+    return partial(_all_of, ends)
+
+
+def _all_of(ends: Sequence[KafkaEnds]) -> float:
+    return sum(one() for one in ends)
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """What Spark cannot analyze is refused with the place in the file."""
+    try:
+        yield
+    except AnalysisException as error:
+        said = validate.in_short(error)
+        refuse("Spark must understand this part", f"{said!r}", where=where, hint=_way_out(said))
+
+
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """Whatever Spark raises is said in one sentence, without secrets; Java's own traceback would hide it."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        said = " ".join(redacted(str(error)).split())
+        raise Unsupported(f"Spark could not run it: {said[:1000]} Hint: {_way_out(said)}.") from None
+
+
+def _way_out(said: str) -> str:
+    missing = any(words in said for words in ("ClassNotFound", "DATA_SOURCE_NOT_FOUND", "Failed to find"))
+    package = "name its package in the file: spark: {spark.jars.packages: ...}"
+    return package if missing else "`jettison plan FILE` shows what reads what"

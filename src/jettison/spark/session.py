@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
@@ -32,9 +31,9 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 @contextmanager
 def local_session(
-    name: str, *, master: str | None = None, settings: Mapping[str, str] = MappingProxyType({})
+    name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session on this machine, stopped at the end; `settings` are set last."""
+    """A session on this machine, stopped at the end; `settings` go before those made here."""
     cores = min(os.cpu_count() or 2, 4)
     # Python workers must find what this interpreter finds, not what the first python3 on PATH does.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -64,9 +63,11 @@ def local_session(
             # Keep every batch's progress: runs are judged from it afterwards.
             .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
             # Spark's own chatter would bury what a command has to say.
-            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+            # A query that is stopped within `foreachBatch` matches the error with a regular expression that recurses with
+            # each character: threads have room for the traces of several sinks.
+            .config("spark.driver.extraJavaOptions", f"-Xss16m -Dlog4j2.configurationFile={_LOGGING.as_uri()}")
             .config("spark.log.level", "FATAL")
-            .config(map=dict(settings))
+            .config(map=dict(settings or {}))
             .getOrCreate()
         )
         try:

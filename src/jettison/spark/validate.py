@@ -98,7 +98,7 @@ def named(
         except AnalysisException as error:
             refuse(
                 f"`{argument}` must be a column over the stream",
-                f"{column!r} ({_in_short(error)})",
+                f"{column!r} ({in_short(error)})",
                 where=where,
                 hint=_columns_there(rows),
                 cause=error,
@@ -186,7 +186,7 @@ def predicate(rows: DataFrame, given: Column | str, *, where: str, argument: str
         kind = rows.select(column.alias("value")).schema["value"].dataType
     except AnalysisException as error:
         expected, hint = f"`{argument}` must be a predicate over the stream's columns", _columns_there(rows)
-        refuse(expected, f"{given!r} ({_in_short(error)})", where=where, hint=hint, cause=error)
+        refuse(expected, f"{given!r} ({in_short(error)})", where=where, hint=hint, cause=error)
     if not isinstance(kind, BooleanType):
         expected, got = f"`{argument}` must be true or false", f"{given!r} of type {kind.simpleString()}"
         refuse(expected, got, where=where, hint="compare it")
@@ -204,7 +204,7 @@ def expression(rows: DataFrame, given: Column | str, argument: str, *, where: st
         return rows.select(as_column(given).alias("value")).schema["value"].dataType
     except PySparkException as error:
         expected, hint = f"`{argument}` must be a column of the stream or SQL over it", _columns_there(rows)
-        refuse(expected, f"{given!r} ({_in_short(error)})", where=where, hint=hint, cause=error)
+        refuse(expected, f"{given!r} ({in_short(error)})", where=where, hint=hint, cause=error)
 
 
 def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
@@ -215,9 +215,9 @@ def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
         refuse(expected, repr(name), where=where, hint=hint, error=MissingColumn)
 
 
-def _in_short(error: PySparkException) -> str:
+def in_short(error: PySparkException) -> str:
     """What Spark says, without the plan that it prints below."""
-    return str(error).partition("\n")[0].rstrip(";")
+    return str(error).strip().partition("\n")[0].rstrip(";")
 
 
 def _columns_there(rows: DataFrame) -> str:

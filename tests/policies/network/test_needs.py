@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from jettison.pipeline.document import parse
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.network.candidates import drop_model
-from jettison.policies.network.document import parse
 from jettison.policies.network.network_tables import describe
 
 TWO = [Input("l", values=((0.0, 100.0, 1.0),)), Input("r", values=((0.0, 100.0, 1.0),))]

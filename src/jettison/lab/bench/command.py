@@ -15,6 +15,7 @@ from jettison.errors import did_you_mean, refuse
 from jettison.lab.bench.check import as_result, check, stored_ratios
 from jettison.lab.bench.result import Result, save, show
 from jettison.lab.experiments import BENCHMARKS, Kind
+from jettison.lab.time_left import seconds_of, time_left
 
 
 def run_bench(
@@ -50,16 +51,23 @@ def run_bench(
         if json_path is not None:
             save(results, json_path)  # what is measured is not lost should the next one fail
 
-    if on_spark := [one for one in chosen if one.kind is Kind.ON_SPARK]:
-        from jettison.spark.session import local_session  # only here: the pure ones run without pyspark
+    on_spark = [one for one in chosen if one.kind is Kind.ON_SPARK]
+    apart = [one for one in chosen if one.kind is not Kind.ON_SPARK]
+    # Lengths are those of five repetitions of all cases, and of a hundred seeds.
+    usual = repetitions == 5 and only is None and len(seeds) == 100
+    lengths = {one.name: seconds_of(one.length) if usual else None for one in [*on_spark, *apart]}
+    with time_left(console, lengths) as begin:
+        if on_spark:
+            from jettison.spark.session import local_session  # only here: the pure ones run without pyspark
 
-        with local_session("jettison bench") as spark:
-            for one in on_spark:
-                console.print(f"{one.name} ...", highlight=False)
-                with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
-                    add(one.name, one.load()(spark, Path(scratch), repetitions))
-    for one in chosen:
-        if one.kind is not Kind.ON_SPARK:
+            with local_session("jettison bench") as spark:
+                for one in on_spark:
+                    begin(one.name)
+                    console.print(f"{one.name} ...", highlight=False)
+                    with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
+                        add(one.name, one.load()(spark, Path(scratch), repetitions))
+        for one in apart:
+            begin(one.name)
             console.print(f"{one.name} ...", highlight=False)
             last: dict[Kind, tuple[Any, ...]] = {Kind.PAIRS: (repetitions,), Kind.SEEDED: (seeds,)}
             last[Kind.RIVALS] = (repetitions, rivals, seconds)

@@ -25,10 +25,13 @@ from jettison.lab.demo.experiment import Run, run_fares
 from jettison.lab.demo.live import shown
 from jettison.lab.demo.schedule import Phase
 from jettison.lab.fresh_process import in_fresh_process
+from jettison.lab.time_left import time_left
 from jettison.spark.session import local_session
 
 LOADS = (0.5, 3.0, 0.5)
 """Arrival rates of the three phases, in capacities of the machine."""
+_CAPACITY_S = 70.0
+"""About how long it takes to measure the capacity, on two cores."""
 _SLACK_S = 240.0
 """For a JVM to start and the books to close, on a busy machine."""
 
@@ -61,10 +64,12 @@ def run_demo(
             with_connector()
         spark = stack.enter_context(local_session("jettison demo"))
         console.print("Measuring what the plain query can process on this machine ...", highlight=False)
-        if address is None:
-            capacity = measure_capacity(spark, folder / "capacity", batch_s=batch_s, overload=overload)
-        else:
-            capacity = plain_capacity(spark, "kafka", "fares", overload, address)
+        with time_left(console, {"measuring the capacity": _CAPACITY_S, "both runs": 2 * sum(seconds)}) as begin:
+            begin("measuring the capacity")
+            if address is None:
+                capacity = measure_capacity(spark, folder / "capacity", batch_s=batch_s, overload=overload)
+            else:
+                capacity = plain_capacity(spark, "kafka", "fares", overload, address)
         phases = [Phase(duration, load * capacity) for duration, load in zip(seconds, LOADS, strict=True)]
         console.print(
             f"Capacity: {capacity:,.0f} rides/s. They will arrive at {', '.join(f'{x:g}' for x in LOADS)} times that, "

@@ -18,6 +18,7 @@ from jettison.lab.bench.cases import chosen
 from jettison.lab.experiments import PAPERS, Experiment, Kind
 from jettison.lab.reproduce.claims import Claim
 from jettison.lab.reproduce.report import Judged, Report, RunSettings, Section, claims_table
+from jettison.lab.time_left import seconds_of, time_left
 
 
 def run_reproduce(
@@ -40,9 +41,13 @@ def run_reproduce(
     sections: list[Section] = []
     claims: list[Claim] = []
     report = Report(paper, PAPERS[paper].title, f"{' '.join(words)} --seed {seed}", sections, claims)
-    with ExitStack() as sessions:
+    whole = seconds_of(PAPERS[paper].quick if quick else PAPERS[paper].full) if not only else None
+    each = None if whole is None else whole / len(parts)
+    lengths = {part.name: each if each else seconds_of(part.length) for part in parts}
+    with time_left(console, lengths) as begin, ExitStack() as sessions:
         shared = cache(partial(_shared_session, sessions))
         for part in parts:
+            begin(part.name)
             settings.say(f"{part.name} ...")
             started = time.monotonic()
             more, judged = _run(part, settings, shared)

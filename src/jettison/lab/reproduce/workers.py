@@ -8,6 +8,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
+from jettison.core.interruption import leave_it_to_the_parent
+
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
@@ -16,7 +18,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 def processes(most: int = CORES) -> ProcessPoolExecutor:
     """Processes that are started afresh: a copy of this one would also hold copies of its threads' locks."""
-    return ProcessPoolExecutor(min(most, CORES), get_context("spawn"))
+    return ProcessPoolExecutor(min(most, CORES), get_context("spawn"), leave_it_to_the_parent)
 
 
 def for_each(items: Iterable[Item], function: Callable[[Item], Found]) -> list[Found]:

@@ -47,7 +47,7 @@ def _boxes(graph: QueryGraph) -> str:
         figures = [f"{box.cost:g}", f"{box.selectivity:.3g}", "", f"{coefficients[name]:.4g}"]
         rows.append([name, box.kind, ", ".join(box.sources), *figures])
     rows += [[output.name, "output", output.source, "", "", "", ""] for output in graph.outputs.values()]
-    return _table(_BOXES, ["name", "kind", "reads", "cost", "selectivity", "rate", "load coefficient"], rows)
+    return table(_BOXES, ["name", "kind", "reads", "cost", "selectivity", "rate", "load coefficient"], rows)
 
 
 def _locations(graph: QueryGraph, model: DropModel) -> str:
@@ -59,7 +59,7 @@ def _locations(graph: QueryGraph, model: DropModel) -> str:
         share = float(gain[list(location.units)].sum()) / max(model.full_load, 1e-12)
         kind = "semantic" if location.semantic else "random"
         rows.append([location.name, kind, f"{location.rate:.4g}", f"{share:.1%}", ", ".join(sorted(served))])
-    return _table(_LOCATIONS, ["drop location", "drops", "rate", "of all load", "outputs below"], rows)
+    return table(_LOCATIONS, ["drop location", "drops", "rate", "of all load", "outputs below"], rows)
 
 
 def _road_map(graph: QueryGraph, model: DropModel, loads: Sequence[float]) -> str:
@@ -79,7 +79,7 @@ def _road_map(graph: QueryGraph, model: DropModel, loads: Sequence[float]) -> st
             ]
         )
     header = ["load saved", "drops (share kept)", "delivery", "utility", "in all"]
-    return _table(_ROAD_MAP, header, rows)
+    return table(_ROAD_MAP, header, rows)
 
 
 def _drops(model: DropModel, survival: Vector) -> str:
@@ -94,7 +94,8 @@ def _drops(model: DropModel, survival: Vector) -> str:
     return ", ".join(words) or "none"
 
 
-def _table(legend: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(legend: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of text under its legend."""
     lines = [list(header), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

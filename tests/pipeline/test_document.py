@@ -10,17 +10,19 @@ from typer.testing import CliRunner
 
 from jettison.cli import app
 from jettison.errors import InvalidInput, InvalidSetting
-from jettison.policies.network.document import BoxFile, load, parse, require_runnable
+from jettison.pipeline.document import BoxFile, load, parse, require_runnable
+from jettison.pipeline.policy_file import KINDS
 from jettison.policies.network.network_tables import describe
 
 DOCUMENT = {
     "latency": "3 seconds",
     "inputs": {"rides": {"rate": 100, "row_id": ["id"], "values": [[0, 100, 1.0]]}},
     "boxes": {
-        "parse": {"reads": "rides", "kind": "map", "sql": "select * from rides", "cost": 4},
+        "parse": {"reads": "rides", "kind": "map", "sql": "select * from rides", "cost": 4, "selectivity": 1},
         "expensive": {
             "reads": "parse",
             "sql": "select * from parse where value > 50",
+            "cost": 1,
             "selectivity": 0.5,
             "passes": [[50, 100]],
         },
@@ -62,7 +64,7 @@ def test_options_of_a_source_stay_what_they_are() -> None:
         ),
         ({"inputs": [1]}, r"names with settings, got \[1\] for inputs"),
         ({"boxes": {"parse": None}}, "names with settings, got None for boxes.parse"),
-        ({"boxes": {7: {"reads": "rides"}}}, "names that are texts, got `int` for the pipeline"),
+        ({"boxes": {7: {"reads": "rides"}}}, "names that are texts, got `int` for boxes"),
         ({"boxes": {"parse": {"reads": "rides", "cost": "four"}}}, "a number, got 'four' for boxes.parse.cost. Hint: "),
         ({"boxes": {"parse": {"reads": "rides", "cost": -1}}}, "a number >= 0.0, got -1 for boxes.parse.cost"),
         ({"boxes": {"parse": {"reads": "rides", "kind": "filtre"}}}, "boxes.parse.kind. Hint: did you mean 'filter'"),
@@ -179,7 +181,8 @@ def test_the_schema_is_for_editors() -> None:
     assert result.exit_code == 0, result.output
     known = json.loads(result.output)["$defs"]
     assert set(known["BoxFile"]["properties"]) == set(BoxFile.__struct_fields__)
-    assert known["BoxFile"]["properties"]["cost"]["minimum"] == 0
+    assert known["BoxFile"]["properties"]["cost"]["anyOf"][0]["minimum"] == 0
+    assert {name for name in known if name.endswith("File")} >= {kind.__name__ for kind in KINDS.values()}
     assert known["BoxFile"]["additionalProperties"] is False
 
 

@@ -1,0 +1,107 @@
+"""What a pipeline file would run, as text: told without Spark, and without any figure that nobody stated or measured."""
+
+from __future__ import annotations
+
+from jettison.core.redact import redacted
+from jettison.pipeline.document import InputFile, Pipeline
+from jettison.pipeline.policy_file import NetworkFile, PolicyFile, WindowFile
+from jettison.policies.network.candidates import drop_model
+from jettison.policies.network.graph import QueryGraph
+from jettison.policies.network.network_tables import describe, table
+
+_NO_COSTS = """\
+What the boxes cost is not known ({boxes}), so there is no road map yet.
+`jettison plan FILE --calibrate` measures it, and so does `jettison run FILE` at its first start; or state `cost` and
+`selectivity` of each box."""
+_WORDS = "What needs all rows is told from the words of the SQL; `jettison run` reads Spark's own plan of it."
+
+
+def told(pipeline: Pipeline) -> str:
+    """Sources with their drop points, the policy, boxes with their answers, outputs; of networks the road map too."""
+    graph, dropping = pipeline.graph, pipeline.dropping
+    network = isinstance(dropping, NetworkFile)
+    checkpoint = pipeline.checkpoint or "none yet, which `jettison run` needs"
+    parts = [
+        f"Latency: within {pipeline.latency}. Checkpoint: {redacted(checkpoint)}.\n{_policy(dropping)}",
+        _sources(pipeline),
+        _answers(pipeline, graph),
+        table("Outputs.", ["name", "reads", "format", "to"], _outputs(pipeline)),
+        f"Rows may be dropped at: {', '.join(drop_points(graph, dropping))}.",
+    ]
+    if network and pipeline.unmeasured:
+        parts.append(_NO_COSTS.format(boxes=", ".join(pipeline.unmeasured)))
+    elif network:
+        parts.append(describe(graph, semantic=dropping.semantic))  # type: ignore[attr-defined]
+    return "\n\n".join([*parts, _WORDS])
+
+
+def drop_points(graph: QueryGraph, dropping: PolicyFile) -> list[str]:
+    """Where rows may be dropped."""
+    if isinstance(dropping, NetworkFile):
+        return list(dict.fromkeys(one.name for one in drop_model(graph, semantic=dropping.semantic).locations))
+    return list(graph.inputs)
+
+
+def _policy(dropping: PolicyFile) -> str:
+    settings = {name: value for name, value in dropping.given.items() if value}
+    said = ", ".join(f"{name} {_short(value)}" for name, value in settings.items())
+    what = (type(dropping).__doc__ or "").splitlines()[0].rstrip(".")
+    kind = dropping.__struct_config__.tag
+    return f"Policy: {kind}{f' ({said})' if said else ''}. {what}."
+
+
+def _short(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(map(str, value))
+    if isinstance(value, tuple):
+        return " every ".join(map(str, value)) if len(value) == 2 else ", ".join(map(str, value))
+    return str(value)
+
+
+def _sources(pipeline: Pipeline) -> str:
+    rows = []
+    for name, source in pipeline.inputs.items():
+        ids = source.row_id if isinstance(source.row_id, str) else ", ".join(source.row_id)
+        place = [source.format or "?", redacted(_place(source))]
+        rows.append([name, *place, ids or "?", source.arrival or "", source.protect or ""])
+    legend = (
+        "Inputs. row id: what tells rows apart; arrival: when they came to the source, without it latency is inferred;\n"
+        "protected: rows that are never dropped."
+    )
+    return table(legend, ["name", "format", "from", "row id", "arrival", "protected"], rows)
+
+
+def _place(source: InputFile) -> str:
+    """Where rows come from, of which nothing is a secret."""
+    return source.path or next((str(source.options[key]) for key in _NAMES if key in source.options), "")
+
+
+_NAMES = ("subscribe", "subscribePattern", "assign", "rowsPerSecond")
+
+
+def _answers(pipeline: Pipeline, graph: QueryGraph) -> str:
+    exact = isinstance(pipeline.dropping, WindowFile)
+    rows = []
+    for name, box in graph.boxes.items():
+        body = pipeline.boxes[name]
+        what = ", ".join(f"{key}: {text}" for key, text in body.answers.items())
+        if exact:
+            trust = "exact, of the windows that are kept" if box.kind == "aggregate" else ""
+        elif box.because:
+            trust = f"of the kept rows alone: {box.because}"
+            trust = f"all rows are needed: {box.because}" if isinstance(pipeline.dropping, NetworkFile) else trust
+        else:
+            weighted = "estimates by weight, without bounds" if box.kind == "aggregate" else "rows with their weights"
+            trust = f"bounds of {body.confidence:.0%}" if body.answers else weighted
+        rows.append([name, box.kind, ", ".join(box.sources), what, trust])
+    return table("Boxes, and what their rows or answers are worth while rows are dropped.", _BOXES, rows)
+
+
+_BOXES = ["name", "kind", "reads", "answers", "while rows are dropped"]
+
+
+def _outputs(pipeline: Pipeline) -> list[list[str]]:
+    return [
+        [name, one.reads, one.format, redacted(one.path or str(one.options.get("topic", "")))]
+        for name, one in pipeline.outputs.items()
+    ]
