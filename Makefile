@@ -14,7 +14,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$name"; break; }; done)
 FOUND   = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 
-.PHONY: setup demo demo-kafka test coverage test-long test-live test-kafka test-cluster test-store test-delta test-versions check bench notebook docs lock clean python java
+.PHONY: setup demo demo-kafka test coverage test-long test-live test-kafka test-cluster test-store test-delta test-versions check bench docs lock clean python java
 .NOTPARALLEL:
 .DEFAULT_GOAL := setup
 
@@ -76,10 +76,6 @@ check: $(VENV)/.dev-installed
 
 bench: java $(VENV)/.installed
 	$(BIN)/jettison bench $(or $(ARGS),--all)
-
-# Its plots are those of this run: no server and no kernel are needed.
-notebook: java $(VENV)/.dev-installed
-	$(BIN)/python tests/notebook.py examples/first_query.ipynb
 
 # The site, into site/, with links checked. Its reference is read from the source: neither Spark nor Java is needed.
 docs: $(DOCS_VENV)/.installed

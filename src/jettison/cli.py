@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from jettison import __version__, extras, java, option_values
+from jettison import __version__, extras, java
+from jettison.commands import option_values
+from jettison.commands.help_table import HelpWithTable
 from jettison.core import interruption
 from jettison.errors import JettisonError, refuse
-from jettison.lab.help_table import HelpWithTable
 
 
 class _Commands(TyperGroup):

@@ -86,7 +86,7 @@ BENCHMARKS: Mapping[str, Experiment] = _named(
     (
         "endurance",
         "65 min",
-        "an hour of real rates on Kafka, to 3 times the capacity",
+        "an hour on Kafka: bound, memory, threads",
         Kind.APART,
         "endurance:endurance",
     ),

@@ -1,0 +1,1 @@
+"""What commands share: what is typed behind their options, and their help."""
