@@ -99,9 +99,8 @@ class Query:
         self.pilot.facts.answers_found({"ours": 0}, self.delay_us)
 
     def plan(self) -> DropPlan:
-        plan = self.publisher.schedules[-1].at(int(self.clock_s * 1e6))
-        assert plan is not None
-        return plan
+        """What the batch finds that starts now; one older than all plans on file keeps everything."""
+        return self.publisher.schedules[-1].at(int(self.clock_s * 1e6)) or DropPlan(0)
 
     def run(self, batch: int, kept_us: np.ndarray, version: int) -> None:
         """The watermark moves before the batch, by what was kept before it."""
@@ -163,6 +162,7 @@ def stream(random: np.random.Generator, delay_us: int, batches: int, span_us: in
     protected=st.sampled_from([0.0, 0.1]),
     losses=st.sampled_from([0.0, 0.0, 0.3]),
     bursty=st.booleans(),
+    clock_steps=st.sampled_from([0.0, 0.05, 0.3]),
 )
 def search(
     seed: int,
@@ -177,6 +177,7 @@ def search(
     protected: float,
     losses: float,
     bursty: bool,
+    clock_steps: float,
 ) -> None:
     random = np.random.default_rng(seed)
     query = Query(delay_ms * 1000, batch_s)
@@ -184,12 +185,14 @@ def search(
     for batch, at_us in enumerate(stream(random, query.delay_us, 60, span_us, bursty=bursty)):
         if random.random() < restarts:
             query.restart()
+        if random.random() < clock_steps:
+            query.clock_s += random.choice([-0.1, -0.5 * batch_s, -1.5 * batch_s, -4.0, -3600.0, 3.0])
         if random.random() >= unread:
             query.plan_is_read()
         if random.random() < change:
             query.change(COURSES[random.integers(len(COURSES))])
         plan = query.plan()
-        setting = plan.points["rows"]
+        setting = plan.points.get("rows", KEPT)
         assert isinstance(setting, RandomDrop)
         late, safe = random.random(len(at_us)) < 0.5, random.random(len(at_us)) < protected
         kept = kept_by(setting, late, safe, random)
@@ -228,12 +231,31 @@ def test_while_nothing_is_dropped_all_answers_are_whole(threadless: None) -> Non
 
 def test_without_a_watermark_doubt_never_ends() -> None:
     whole, kept_all = Wholeness(), BatchReport("run", 0, 1e9, 1.0, 1, 2, event_times=EventTimes(100, 0))
-    whole.planned(DropPlan(1, {"rows": THINNED}))
-    whole.batch(kept_all, Schedule.of(DropPlan(2)))
+    whole.planned(DropPlan(1, {"rows": THINNED}), Schedule.of(DropPlan(0)))
+    whole.planned(DropPlan(2), Schedule.of(DropPlan(0)))
+    whole.batch(kept_all, DropPlan(2))
     assert whole.doubts.until_us == UNKNOWN_US
     whole.delay_us = 7
-    whole.batch(kept_all, Schedule.of(DropPlan(2)))
+    whole.batch(kept_all, DropPlan(2))
     assert whole.doubts.until_us == 108
+
+
+def test_a_clock_that_is_set_back_to_a_plan_that_drops_ends_no_doubt() -> None:
+    """Batch 7 has kept all. Its report finds that batch 8 has begun: at a time at which the plan before still counts."""
+    whole, dropping, keeping = Wholeness(), DropPlan(1, {"rows": THINNED}), DropPlan(2)
+    whole.delay_us = 0
+    whole.planned(dropping, Schedule.of(DropPlan(0)))
+    whole.planned(keeping, Schedule.of(dropping))
+    assert not whole.wants_a_new_version(Schedule.of(dropping).followed_by(keeping, 1))
+    whole.batch(BatchReport("run", 7, 1e9, 1.0, 1, 2, event_times=EventTimes(100, 0)), keeping)
+    assert whole.doubts.until_us == UNKNOWN_US
+    assert whole.wants_a_new_version(Schedule.of(keeping))
+    whole.planned(DropPlan(3), Schedule.of(keeping))
+    whole.batch(BatchReport("run", 8, 1e9 - 2, 1.0, 1, 1, event_times=EventTimes(200, 0)), dropping)
+    assert whole.doubts.until_us == UNKNOWN_US
+    whole.planned(DropPlan(4), Schedule.of(DropPlan(3)))
+    whole.batch(BatchReport("run", 9, 1e9, 1.0, 1, 4, event_times=EventTimes(300, 0)), DropPlan(4))
+    assert whole.doubts.until_us == 301
 
 
 def test_what_an_earlier_run_knew_of_its_windows_is_not_believed() -> None:

@@ -171,9 +171,12 @@ class Pilot:
                 self._attempt(self._board.renew)
             stats = self._expected(report)
             self._publisher.look_every = look_every(stats.kept)
-            self._attempt(lambda: self._whole.batch(report, self._board.schedule))
+            self._attempt(lambda: self._whole.batch(report, self._plan_of(report.plan_version)))
             self._restate_doubts()
             self._attempt(lambda: self._step(stats))
+            if self._whole.wants_a_new_version(self._board.schedule):
+                again = replace(self.plan, version=self._last_version + 1, cause=self.cause)
+                self._attempt(lambda: self._put_in_force(again, stats.committed_s))
             latency_s = self._latency_s(stats)
             self.tally.last_latency_s = self.tally.last_latency_s if latency_s is None else latency_s
             self.tally.bounds = report.answers or self.tally.bounds
@@ -247,7 +250,7 @@ class Pilot:
         self.ledger.plan(at_s, plan, self.controller.decision)  # on record before it is used
         self._on_record = plan  # what it decides stands, even should publishing fail half-way
         if not self._dry_run:
-            self._whole.planned(plan)
+            self._whole.planned(plan, self._board.schedule)
         from_s = self._board.post(plan, self.doubts, at_once=at_once)
         self.plan, self.cause = plan, plan.cause
         self._plan_by_version[plan.version] = plan
