@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import jettison as jt
-from jettison import policy as jp
 from jettison.core.stats import Budget
 from jettison.lab.bench.exactness import Judged, judge
 from jettison.lab.bench.scripted import keep
 from jettison.lab.bench.scripted_queries import START
+from public_policies import public_policies
 from spark_since import cases
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
@@ -29,9 +28,7 @@ def at(changes: dict[int, Budget]) -> Callable[[int], Budget]:
 
 
 def test_every_policy_is_put_to_these_tests() -> None:
-    public = {name: getattr(where, name) for where in (jt, jp) for name in where.__all__}
-    policies = {name for name, one in public.items() if isinstance(one, type) and issubclass(one, jp.Policy)}
-    assert policies == {"Policy", *START}
+    assert public_policies() == {*START}
 
 
 @pytest.mark.parametrize("policy", cases(START, quick=("UniformDrop", "ConceptDrop", "WindowDrop")))

@@ -1,7 +1,8 @@
 """The loop as users run it: nothing of it is replaced, and the controller itself decides what a real query sheds.
 
 Rows cost what a sleep takes, so that capacity does not depend on the machine, and phases last for a number of
-batches, so that a slow machine only takes longer.
+batches, so that a slow machine only takes longer. What looks at rows, ledger and exactness is `long` and must pass;
+`live` is what looks at latency, or shares a run with what does.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from jettison.lab.bench.harm_run import Case, run_cold
 from jettison.spark.join_totals import join_side
 from jettison.spark.network_query import Network
 from live_stream import Collected, Feed, Live, costly, dropped
+from public_policies import public_policies
 
-pytestmark = [pytest.mark.spark, pytest.mark.live]
+pytestmark = pytest.mark.spark
+live, long = pytest.mark.live, pytest.mark.long
 
 BOUND_S, SHORT_BOUND_S = 6.0, 4.0
 CAPACITY_ROWS_PER_S = 900.0
@@ -108,6 +111,7 @@ def stepped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> St
     )
 
 
+@live
 def test_below_capacity_nothing_is_dropped_and_answers_are_exact(stepped: Stepped) -> None:
     assert sum(map(dropped, stepped.calm)) == 0, stepped.live.story()
     # Windows that were over, and delivered, before more came than could be kept.
@@ -116,6 +120,7 @@ def test_below_capacity_nothing_is_dropped_and_answers_are_exact(stepped: Steppe
     assert {n.status for n in early.values()} == {"exact"}
 
 
+@live
 def test_at_three_times_the_capacity_rows_go_and_latency_comes_back(stepped: Stepped) -> None:
     story = stepped.live.story()
     assert all(map(dropped, stepped.overload[SETTLING_BATCHES:])), story
@@ -126,6 +131,7 @@ def test_at_three_times_the_capacity_rows_go_and_latency_comes_back(stepped: Ste
     assert 0.5 < 3 * kept < 1.2, story
 
 
+@live
 def test_no_answer_that_misses_rows_is_called_exact(stepped: Stepped) -> None:
     exact = {key: n.value for key, n in stepped.answers.items() if n.status == "exact"}
     assert exact == {key: stepped.truth[key] for key in exact}
@@ -135,6 +141,7 @@ def test_no_answer_that_misses_rows_is_called_exact(stepped: Stepped) -> None:
     assert not {n.status for n in shed.values()} - {"bounded", "few rows", "unconfirmed"}
 
 
+@live
 def test_when_the_load_falls_everything_is_kept_and_exact_again(stepped: Stepped) -> None:
     settled = stepped.calm_again[SETTLING_BATCHES:]
     assert sum(map(dropped, settled)) == 0, stepped.live.story()
@@ -145,6 +152,7 @@ def test_when_the_load_falls_everything_is_kept_and_exact_again(stepped: Stepped
     assert stepped.live.books_closed
 
 
+@live
 def test_costly_rows_are_shed_to_the_bound(spark: SparkSession, tmp_path: Path) -> None:
     row_ms = 8
     feed = Feed(tmp_path / "in", 0.25 * 1000 / row_ms)
@@ -159,6 +167,7 @@ def test_costly_rows_are_shed_to_the_bound(spark: SparkSession, tmp_path: Path) 
     assert not faults(live), live.story()
 
 
+@long
 def test_a_cold_process_below_capacity_keeps_every_row() -> None:
     """A process of its own, in which nothing has run before."""
     run = run_cold(Case("cold", rows_per_s=5_000.0, duration_s=40.0, bound_s=5.0))
@@ -166,11 +175,13 @@ def test_a_cold_process_below_capacity_keeps_every_row() -> None:
     assert dropped_share(run) == 0.0, [(batch.rows, batch.kept_fraction) for batch in run.batches]
 
 
+@long
 def test_a_large_fixed_cost_drops_nothing(spark: SparkSession, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in", 100.0)
     drops_nothing(start(feed.stream(spark), tmp_path, Collected(pause_s=1.0), row_ms=0, bound_s=3.0), feed)
 
 
+@long
 @pytest.mark.parametrize(
     "arrival",
     ["at - interval 2 seconds", "at - interval 1 hour", "if(id = 500, timestamp_seconds(0), at)"],
@@ -206,11 +217,13 @@ def sheds(live: Live, feed: Feed, *, said: str = "") -> list[dict[str, Any]]:
 SEEN_ROWS = {"value": np.arange(100.0)}
 ROW_POLICIES = {
     "UniformDrop": jt.UniformDrop,
+    "PriorityDrop": lambda: jt.PriorityDrop({"value >= 75": 2}),
     "ConceptDrop": lambda: jt.ConceptDrop(group="key", time="at", window="2 seconds"),
     "Sifter": lambda: jt.Sifter(jt.RangeQueries([jt.Attribute.number("value", 0, 100)], ["value > 75"]), SEEN_ROWS),
 }
 
 
+@long
 @pytest.mark.parametrize("policy", ROW_POLICIES.values(), ids=ROW_POLICIES)
 def test_a_policy_sheds_and_its_ledger_agrees_with_the_sink(
     spark: SparkSession, tmp_path: Path, policy: Callable[[], jp.Policy]
@@ -227,6 +240,7 @@ def test_a_policy_sheds_and_its_ledger_agrees_with_the_sink(
     assert max(row.jt_weight for row in sink.rows) > 1.0
 
 
+@long
 def test_windows_that_are_left_are_whole(spark: SparkSession, tmp_path: Path) -> None:
     feed, sink = Feed(tmp_path / "in", CALM), Collected()
     policy = jt.WindowDrop(time="at", window="1 second", max_gap=10)
@@ -242,6 +256,7 @@ def test_windows_that_are_left_are_whole(spark: SparkSession, tmp_path: Path) ->
     assert 0 < sum(row.n for row in sink.rows) <= shedder.ledger.totals().kept
 
 
+@long
 def test_pairs_of_a_join_stand_for_all_pairs(spark: SparkSession, tmp_path: Path) -> None:
     feed, sink = Feed(tmp_path / "in", CALM), Collected()
     policy = jt.JoinDrop("id", "at", "2 seconds")
@@ -262,6 +277,7 @@ def test_pairs_of_a_join_stand_for_all_pairs(spark: SparkSession, tmp_path: Path
     assert sum(row.stands_for for row in sink.rows) == pytest.approx(rows, rel=0.1)
 
 
+@long
 def test_a_network_sheds_and_its_ledger_agrees_with_the_sinks(spark: SparkSession, tmp_path: Path) -> None:
     feed, every, high = Feed(tmp_path / "in", CALM), Collected(), Collected()
     network = Network()
@@ -278,3 +294,13 @@ def test_a_network_sheds_and_its_ledger_agrees_with_the_sinks(spark: SparkSessio
         assert points["work__every"]["kept"] == len(every.batches[number])
         if not points["work__above"]["dropped"] and not points["work__every"]["dropped"]:
             assert len(high.batches[number]) == sum(row.value >= 50 for row in every.batches[number])
+
+
+def test_every_policy_has_shed_live() -> None:
+    """Those that need a query of their own have a test of their own."""
+    own = {
+        "WindowDrop": test_windows_that_are_left_are_whole,
+        "JoinDrop": test_pairs_of_a_join_stand_for_all_pairs,
+        "NetworkDrop": test_a_network_sheds_and_its_ledger_agrees_with_the_sinks,
+    }
+    assert public_policies() == {*ROW_POLICIES, *own}

@@ -1,4 +1,4 @@
-"""One query from a cold process: cheap rows, costly rows or a sink that takes its time, over a topic or files."""
+"""One query from a cold process: cheap rows, costly rows, a slow sink or a network of outputs, over a topic or files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,16 +18,17 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jettison as jt
 from jettison.lab.bench.kafka_feed import TopicFeed, topic_options, topic_rides, with_connector
-from jettison.lab.demo.experiment import Run, run_query
+from jettison.lab.demo.experiment import Batch, Run, run_begun, run_query
 from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.pipeline import INTERVAL_S, guarded_rides, parsed, plain_fares, raw_rides, shed_fares
 from jettison.lab.demo.schedule import Phase
 from jettison.lab.fresh_process import in_fresh_process
+from jettison.lab.reproduce.aurora.live import build
 from jettison.runtime.inquiry import Asked
 from jettison.spark.session import local_session
 
 Source = Literal["kafka", "files"]
-Work = Literal["fares", "readme", "digest", "function", "slow-sink"]
+Work = Literal["fares", "readme", "digest", "function", "slow-sink", "network"]
 
 _SINK_S, _ROW_S = 1.0, 0.001
 _DIGESTS = 600
@@ -35,8 +37,16 @@ _SLACK_S = 240.0
 """For the JVM to start and the books to close, on a busy machine."""
 _BATCH_S = 2.5
 """Batches pay a fixed cost each: one that has to hold a bound of 5 or 6 s cannot be longer than about half of it."""
+_NO_BOUND_S = 3600.0
+"""Of a network, which is never without a guard."""
 _WARM_UP_S, _MEASURED_S, _LEAST_BATCHES = 22.0, 24.0, 4
-_FIRST_GUESS: dict[Work, float] = {"fares": 60_000.0, "readme": 80_000.0, "digest": 8_000.0, "function": 1_500.0}
+_FIRST_GUESS: dict[Work, float] = {
+    "fares": 60_000.0,
+    "readme": 80_000.0,
+    "digest": 8_000.0,
+    "function": 1_500.0,
+    "network": 60_000.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +155,10 @@ def _run(spark: SparkSession, case: Case, address: str | None, *, least_batches:
 def run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, least_batches: int = 0) -> Run:
     """Run a case in a session that there is, with all that it writes below `folder`."""
     rows = _raw(spark, case, folder / "in", address)
+    phases = case.phases or [Phase(case.duration_s, case.rows_per_s)]
+    if case.work == "network":
+        feed = RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
+        return _run_network(case, rows, folder / "checkpoint", feed, least_batches)
     runner: jt.Shedder | Path = folder / "checkpoint"
     if case.bound_s is not None:
         runner = jt.Shedder(
@@ -155,13 +169,29 @@ def run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, l
         )
         rows = guarded_rides(runner, rows)
     writer = _writer(case, _answers(case, rows), folder / "out")
-    phases = case.phases or [Phase(case.duration_s, case.rows_per_s)]
     feed = (
         RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
         if case.source == "files"
         else TopicFeed(str(address), case.name, phases)
     )
     return run_query(case.name, feed, writer, runner, least_batches=least_batches)
+
+
+def _run_network(case: Case, rows: DataFrame, checkpoint: Path, feed: RideFeed, least_batches: int) -> Run:
+    """Three outputs behind a shared parse. Of a batch that share counts as kept which its two that want all rows got."""
+    network, sinks = build(rows)
+    bound_s = _NO_BOUND_S if case.bound_s is None else case.bound_s
+    begin = partial(network.start, latency=bound_s, checkpoint=checkpoint, capacity_rows_per_s=case.capacity_rows_per_s)
+    run = run_begun(case.name, feed, begin, least_batches=least_batches)
+    assert network.shedder is not None
+    network.shedder.await_books()
+    wanted = [sinks["archive"].rows, sinks["fraud"].rows]
+
+    def delivered(batch: Batch) -> Batch:
+        rows = sum(sink.get(batch.batch_id, 0) for sink in wanted)
+        return replace(batch, kept_fraction=rows / (len(wanted) * max(batch.rows, 1)))
+
+    return replace(run, batches=[delivered(batch) for batch in run.batches])
 
 
 def _raw(spark: SparkSession, case: Case, folder: Path, address: str | None) -> DataFrame:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -152,9 +153,22 @@ def run_query(
         The query goes on until so many have ended, even where no more rides arrive.
     """
     shedder = runner if isinstance(runner, jt.Shedder) else None
+    return run_begun(name, feed, partial(started, writer, runner), shedder, watch=watch, least_batches=least_batches)
+
+
+def run_begun(
+    name: str,
+    feed: RideFeed,
+    begin: Callable[[], StreamingQuery],
+    shedder: jt.Shedder | None = None,
+    *,
+    watch: Watch | None = None,
+    least_batches: int = 0,
+) -> Run:
+    """The same of a query that starts in a way of its own; without a shedder to ask, every row counts as kept."""
     with feed:
         query_started_s = time.time()
-        query = started(writer, runner)
+        query = begin()
         try:
             meter = _Meter(name, feed, query)
             end_s = feed.started_s + feed.schedule.duration_s
