@@ -17,6 +17,7 @@ from jettison.control.arrivals import CHANGE, Arrivals
 from jettison.control.budget_figures import BudgetFigures
 from jettison.control.causes import about_the_clock
 from jettison.control.control_settings import ControlSettings
+from jettison.control.engine import Engine
 from jettison.control.load_model import Costs, LoadModel, Running
 from jettison.control.next_batch import NextBatch, Source
 from jettison.control.next_budget import NextBudget, late_after_s
@@ -39,7 +40,6 @@ _OVERRUN = 3.0  # times the expected length, from which a running batch says tha
 _RISING = 1.3  # the same where the last batch already had far more rows than the one before
 _LAST_CALL = 0.5  # of the bound: a batch that has run for longer leaves no time to see whether it is only a slow one
 _LEAD_S, _TICK_S = 0.1, 0.2  # until a plan counts, and until the middle of the time for which it is the newest
-_WAITS_S = 0.2  # without a batch, after which the engine waits for rows or its trigger; less passes between any two
 _MOST = 100.0  # logarithms of costs, and evidence for them
 
 
@@ -84,11 +84,8 @@ class Controller:
         self.budget = Budget(1.0, 1.0, settings.latency_bound_s, "start: no batch has been measured yet")
         self.shedding = False
         self._start = StartUp()
-        self._last: tuple[float, float] | None = None
-        self._free_s, self._free_since_s = -math.inf, math.inf
+        self._engine = Engine()
         self._protected = 0.0
-        self._waiting: float | None = None
-        self._ticking = False
         self._basis: tuple[Outlook, Ahead, float, float] | None = None
 
     def latency_s(self, stats: Stats) -> float | None:
@@ -100,12 +97,12 @@ class Controller:
 
     def lag(self, now_s: float) -> tuple[int, float] | None:
         """Rows that no batch on record has taken, by the source's own word, and how long the oldest of them has waited."""
-        if self._last is None or self._produced.since_s is None:
+        engine, produced = self._engine, self._produced
+        if engine.last is None or produced.since_s is None:
             return None
-        served_s = self.arrivals.served_until_s
-        if self.settings.trigger_interval_s == 0 and self._free_s > self._last[1]:
-            served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
-        rows = round(Source(served_s, self._last[0], self._waiting, produced=self._produced).rows(now_s, 0.0))
+        started_s, committed_s = engine.last
+        served_s = engine.taken_until_s(self.arrivals.served_until_s, committed_s, self.settings.trigger_interval_s)
+        rows = round(Source(served_s, started_s, engine.waiting, produced=produced).rows(now_s, 0.0))
         return rows, max(now_s - served_s, 0.0) if rows else 0.0
 
     @property
@@ -137,8 +134,8 @@ class Controller:
         """
         self.model.expect_warm_up()
         self.arrivals.begin()
-        self._start, self._last, self._waiting, self._basis = StartUp(), None, None, None
-        self._free_s, self._free_since_s = -math.inf, math.inf
+        self._engine.begin()
+        self._start, self._basis = StartUp(), None
         keep = self.budget.share
         late = min(keep, self.settings.late_share) if self.shedding else keep
         cause = "start: no batch has been measured yet"
@@ -154,8 +151,8 @@ class Controller:
     def idle(self, now_s: float) -> Budget:
         """Budget while nothing arrives: keep everything."""
         self.arrivals.idle(now_s)
-        self.shedding = False
-        self._last, self._waiting, self._basis = None, None, None
+        self._engine.pause()
+        self.shedding, self._basis = False, None
         self.budget = Budget(
             1.0, 1.0, late_after_s(self.settings, self.arrivals, self.budget), "no rows arrive: keep all"
         )
@@ -163,15 +160,14 @@ class Controller:
 
     def step(self, stats: Stats) -> Budget:
         """Learn from a batch that has committed; the budget for the next batch that has not started."""
-        waited_since_s = None if self._last is None else self.arrivals.served_until_s
+        waited_since_s = None if self._engine.last is None else self.arrivals.served_until_s
         self._compare(stats)
         slowness = self._slowness(stats.started_s, stats.committed_s)
         falling = (slowness - 1) / (COLDEST - 1)
         falling = falling if self._start.over else max(falling, _FALLING)
         self.model.observe(stats.seen, stats.kept, stats.duration_s, stats.work_s, falling)
         self.arrivals.observe(stats)
-        self._last = stats.started_s, stats.committed_s
-        self._waiting = None if stats.waiting_rows is None else float(stats.waiting_rows)
+        self._engine.reported(stats)
         self._protected = stats.protected_share
         in_time = waited_since_s is not None and self.model.ready
         limit_s = self._outlook(self._costs()).limit_s
@@ -189,17 +185,13 @@ class Controller:
         `running` is false while the engine waits for rows or for its trigger; `produced` is a time, and how many rows
         the source had had by then, where it can be asked.
         """
-        self._ticking = True
         if produced is not None:
             self._produced.tell(*produced)
         self._produced.expire(now_s)
-        self._free_since_s = math.inf if running else min(self._free_since_s, now_s)
-        waits = now_s - self._free_since_s >= _WAITS_S
-        if waits:
-            self._free_s = now_s
-        if self._last is not None and not (waits and self.settings.trigger_interval_s == 0):
+        waits = self._engine.looked_at(now_s, running=running)
+        if self._engine.last is not None and not (waits and self.settings.trigger_interval_s == 0):
             self._decide(now_s, reported=False)
-        elif self._last is None:
+        elif self._engine.last is None:
             self._decide_before_a_report(now_s)
         return self.budget
 
@@ -226,10 +218,11 @@ class Controller:
 
     def _compare(self, stats: Stats) -> None:
         """Hold the source to what the batch held, and to what it left."""
-        if self._last is None or (stats.waiting_rows is None and self.arrivals.row_cap is not None):
+        last = self._engine.last
+        if last is None or (stats.waiting_rows is None and self.arrivals.row_cap is not None):
             return
-        more = 0.0 if stats.waiting_rows is None else stats.waiting_rows - (self._waiting or 0.0)
-        self._produced.held(stats.seen + more, self._last[0], stats.started_s)
+        more = 0.0 if stats.waiting_rows is None else stats.waiting_rows - (self._engine.waiting or 0.0)
+        self._produced.held(stats.seen + more, last[0], stats.started_s)
 
     def _costs(self) -> Costs | None:
         """What batches cost: measured, or before that as the hint says."""
@@ -284,15 +277,13 @@ class Controller:
         self._basis = outlook, coming.expected, coming.waiting, coming.lag_s
 
     def _look_ahead(self, now_s: float, costs: Costs, rate: float) -> NextBatch:
-        assert self._last is not None
-        interval_s = self.settings.trigger_interval_s
-        start_s = self._starts_at()
-        served_s = self.arrivals.served_until_s
-        if interval_s == 0 and self._free_s >= start_s:
-            served_s = max(served_s, self._free_s)  # whoever waits for rows has taken all there were
+        engine, interval_s = self._engine, self.settings.trigger_interval_s
+        assert engine.last is not None
+        start_s = self._starts_s
+        served_s = engine.taken_until_s(self.arrivals.served_until_s, start_s, interval_s)
         late_after_s = self.settings.latency_bound_s if self.arrivals.observed else math.inf
         cap = self.arrivals.cap_for_next()
-        source = Source(served_s, self._last[0], self._waiting, cap, late_after_s, self._told)
+        source = Source(served_s, engine.last[0], engine.waiting, cap, late_after_s, self._told)
         known = rate
         waiting = source.rows(now_s, rate)
         ahead, source = source.taken_at(start_s, rate)
@@ -302,7 +293,7 @@ class Controller:
         expected_s = ahead.duration_s(costs, budget.share, budget.late_share)
         elapsed_s = now_s - start_s
         lasts_s = ends_s = soonest_s = max(expected_s, 1.05 * elapsed_s)
-        if self._ticking:
+        if engine.looked:
             # What is planned now counts only if the batch that runs ends before the next plan is made: plan for that.
             usual_s = min(expected_s, self._outlook(costs, rate).target_s)
             ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
@@ -325,14 +316,9 @@ class Controller:
         running = Running(ahead.rows, ahead.kept(budget.share, budget.late_share), elapsed_s)
         return NextBatch(following, rate, in_doubt, known, lasts_s, expected, waiting, lag_s, running)
 
-    def _starts_at(self) -> float:
-        """When the batch after the last one reported has started, or will."""
-        assert self._last is not None
-        started_s, committed_s = self._last
-        interval_s = self.settings.trigger_interval_s
-        if interval_s == 0 or self._free_s <= committed_s:
-            return max(committed_s, started_s + interval_s, self._free_s)
-        return started_s + interval_s * math.ceil((self._free_s - started_s) / interval_s)
+    @property
+    def _starts_s(self) -> float:
+        return self._engine.starts_s(self.settings.trigger_interval_s)
 
     def _catches_up(self, outlook: Outlook, lasts_s: float, now_s: float) -> bool:
         """Whether the process, once it is warm, keeps up with the load and works off what it was too slow for.
@@ -340,8 +326,8 @@ class Controller:
         Less than a second of work must arrive a second, by the last batch, and by the one that runs. A hint of the
         capacity stands for what is measured as long as that may be far from final.
         """
-        assert self._last is not None
-        started_s, committed_s = self._last
+        assert self._engine.last is not None
+        started_s, committed_s = self._engine.last
         if not self._start.may_catch_up(committed_s):
             return outlook.sustainable >= 1.0
         costs, slowness = outlook.costs, self._slowness(started_s, committed_s)
@@ -351,7 +337,7 @@ class Controller:
         if costs.predict(rows, rows) / slowness > max(_LONGEST * self.settings.latency_bound_s, _LONGEST_S):
             return False
         load = outlook.rate * (costs.per_seen_row_s + costs.per_kept_row_s) / slowness
-        elapsed_s = now_s - self._starts_at() - costs.fixed_s
+        elapsed_s = now_s - self._starts_s - costs.fixed_s
         waited_s = committed_s - self.arrivals.served_until_s
         running = elapsed_s / max(waited_s, 1e-3) / self._slowness(committed_s, now_s)
         if self._in_force(committed_s).share >= 1.0 and running > _CATCH_UP_RUNNING:
@@ -369,9 +355,9 @@ class Controller:
 
     def _decide_by_time(self, now_s: float) -> None:
         """Before rate and costs are known: what the second batch takes for the rows that arrived during the first."""
-        assert self._last is not None
-        started_s, committed_s = self._last
-        elapsed_s, first_s = now_s - self._starts_at(), committed_s - started_s
+        assert self._engine.last is not None
+        started_s, committed_s = self._engine.last
+        elapsed_s, first_s = now_s - self._starts_s, committed_s - started_s
         if elapsed_s <= _WAITED_FOR * first_s * self._slowness(committed_s, max(now_s, committed_s)):
             if not self.shedding:
                 cause = "start: the batches so far do not tell yet how fast rows arrive and what they cost"
@@ -395,14 +381,15 @@ class Controller:
         outlook, ends_s = self._outlook(costs, rate), now_s + _TICK_S
         if rate <= max(self.settings.capacity_rows_per_s or 0.0, outlook.capacity_rows_per_s):
             return  # what a process is too slow for at first is only delayed
-        since_s = max(since_s, self._free_s)  # whoever waits for rows has taken all there were
+        since_s = max(since_s, self._engine.free_s)  # whoever waits for rows has taken all there were
         ahead = Ahead(ends_s - since_s, self._produced.came(since_s, ends_s, rate) or 0.0, 0.0)
         if outlook.must_shed(ahead):
             self._shed(outlook, ahead)
 
     def _shed(self, outlook: Outlook, ahead: Ahead) -> None:
         few = 0 < self.model.batches < _FEW
-        at_least = _CUT * self._in_force(self._last[1]).share if few and self._last is not None else 0.0
+        last = self._engine.last
+        at_least = _CUT * self._in_force(last[1]).share if few and last is not None else 0.0
         self.shedding, self.budget = True, self._following(outlook, ahead).shed(at_least)
 
     def _following(self, outlook: Outlook, ahead: Ahead) -> NextBudget:
