@@ -75,13 +75,13 @@ class Books:
 
     def _record(self, item: _Item) -> None:
         stats = self._completed(item.report, item.stats)
-        records = self._pilot.counted(item.report, stats)
+        records = self._pilot.lessons.counted(item.report, stats)
         report = item.report
         self._ledger.batch(stats, latency_s=item.latency_s, taken=report.taken, answers=report.answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)
-        self._pilot.recorded(stats)
+        self._pilot.lessons.recorded(stats)
 
     def _completed(self, report: BatchReport, stats: Stats) -> Stats:
         if not self._pilot.facts.counted_all(report):  # asked here, where the query's plan has been looked at
@@ -90,8 +90,9 @@ class Books:
             return stats
         if report.nothing_new:
             return replace(stats, points={name: replace(point, exact=True) for name, point in stats.points.items()})
-        if self._pilot.kept_all(report):  # what the backend counts as its input then is both counts
-            rows = report.input_rows
+        ran = self._pilot.lessons.plan_of(report.plan_version)
+        if len(stats.points) == 1 and self._pilot.facts.kept_all(report, ran):
+            rows = report.input_rows  # what the backend counts as its input is both counts then
             points = {name: replace(one, seen=rows, kept=rows, exact=True) for name, one in stats.points.items()}
             return replace(stats, points=points)
         points = dict(stats.points)

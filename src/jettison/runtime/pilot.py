@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,12 +24,13 @@ from jettison.core.plan import DropPlan
 from jettison.core.redact import redacted
 from jettison.core.stats import Budget, Stats
 from jettison.core.storage import Folder
-from jettison.policies.base import Lesson, Policy
+from jettison.policies.base import Policy
 from jettison.runtime import restart
 from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.expected_stats import ExpectedStats
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
+from jettison.runtime.lessons import Lessons
 from jettison.runtime.orders import Orders, Terms
 from jettison.runtime.orders_in_force import OrdersInForce
 from jettison.runtime.patience import Patience
@@ -107,10 +108,11 @@ class Pilot:
         self._previous_start_s: float | None = None
         self._runs_since_s: float | None = None
         self._patience = Patience(publisher.lease_s)
-        self._plan_by_version: dict[int, DropPlan] = {}
         self.faults: Counter[str] = Counter()
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
         self.tally = Tally(protected, expected, entrance)
+        self.lessons = Lessons(policy, self.tally, self._lock, self.fault, dry_run=dry_run)
+        """What the policy learns, and the plans that batches ran under."""
         self._statistics = ExpectedStats(points, policy, self.tally, self.fault)
         self._orders = OrdersInForce(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
         found = restart.found(publisher, ledger, folder, self._orders.settings, self.fault)
@@ -169,9 +171,10 @@ class Pilot:
             if report.input_rows and report.plan_version is None:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(self._board.renew)
-            stats = self._expected(report)
+            # Expectations stand for counts that are missing.
+            stats = self._statistics.of(report, self.lessons.reported(report))
             self._publisher.look_every = look_every(stats.kept)
-            self._attempt(lambda: self._whole.batch(report, self._plan_of(report.plan_version)))
+            self._attempt(lambda: self._whole.batch(report, self.lessons.plan_of(report.plan_version)))
             self._restate_doubts()
             self._attempt(lambda: self._step(stats))
             if self._whole.wants_a_new_version(self._board.schedule):
@@ -224,7 +227,7 @@ class Pilot:
         restart.save(self._folder, self.controller, self._policy, self.fault)
 
     def _as_load(self, stats: Stats) -> Stats:
-        return self._policy.workload(stats, None if self._dry_run else self._plan_of(stats.plan_version))
+        return self._policy.workload(stats, None if self._dry_run else self.lessons.plan_of(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._statistics.nothing_seen(now_s), now_s)
@@ -253,10 +256,8 @@ class Pilot:
             self._whole.planned(plan, self._board.schedule)
         from_s = self._board.post(plan, self.doubts, at_once=at_once)
         self.plan, self.cause = plan, plan.cause
-        self._plan_by_version[plan.version] = plan
+        self.lessons.planned(plan)
         self.controller.planned(plan.version, from_s)
-        for old in sorted(self._plan_by_version)[:-64]:
-            del self._plan_by_version[old]
 
     @property
     def latency_bound_s(self) -> float:
@@ -310,10 +311,6 @@ class Pilot:
         with self._lock:
             return 0.0 if self._runs_since_s is None else max(time.time() - self._runs_since_s, 0.0)
 
-    def shared(self, query: str) -> None:
-        """Another query runs under these plans."""
-        self.facts.shared(query)
-
     def _plan_on(self) -> None:
         """Plan on while a batch runs: it will end, and the next one is to find a plan made just before."""
         ticks = 0
@@ -355,16 +352,6 @@ class Pilot:
                 self.plan, self.cause = everything, everything.cause  # never renew the lease of a plan that drops rows
                 self.fault("publish", f"{type(second).__name__}: {second}; the plan's lease will run out")
 
-    def _plan_of(self, version: int | None) -> DropPlan | None:
-        """The plan of that version, if it is one of the last ones; `None` stands for a batch that found no plan."""
-        return None if version is None else self._plan_by_version.get(version)
-
-    def _expected(self, report: BatchReport) -> Stats:
-        """Statistics of a batch from its report, with expectations in place of missing counts."""
-        in_force = self._plan_of(report.plan_version)
-        self._teach(Lesson(report.batch_id, in_force, report.observed, report.event_times, dry_run=self._dry_run))
-        return self._statistics.of(report, in_force)
-
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
         for kind, said in (("arrival", self.controller.said_of_arrivals), ("source", self.controller.said_of_source)):
@@ -375,34 +362,6 @@ class Pilot:
             return observed_s
         waited_since = stats.started_s if self._previous_start_s is None else self._previous_start_s
         return stats.committed_s - waited_since
-
-    def kept_all(self, report: BatchReport) -> bool:
-        """Whether a batch certainly saw its whole input and dropped nothing of it."""
-        plan = self._plan_of(report.plan_version)
-        whole = self.facts.sees_all_input and bool(self.facts.takes_every_row)
-        sure = whole and not report.any_runs and len(self._points) == 1
-        return sure and plan is not None and plan.keeps_everything
-
-    def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
-        """The final counts of a batch; returns what the policy has found out."""
-        with self._lock:
-            self.tally.exact(report, stats, self._plan_of(report.plan_version))
-            return self._policy.take_records()
-
-    def recorded(self, stats: Stats) -> None:
-        """A batch is on record: the policy may learn from it."""
-        if stats.exact:
-            with self._lock:
-                in_force = self._plan_of(stats.plan_version)
-                self._teach(Lesson(stats.batch_id, in_force, {}, stats.event_times, stats, self._dry_run))
-
-    def _teach(self, lesson: Lesson) -> None:
-        """Tell the policy of a batch; one that fails at it plans with what it knows."""
-        try:
-            self._policy.learn(lesson)
-        except Exception as error:
-            nothing = f"nothing was learned from batch {lesson.batch_id}"
-            self.fault("policy", f"{type(error).__name__}: {error}; {nothing}")
 
     def _renew_lease(self) -> None:
         """Keep the plan alive between batches, but not that of a controller which no longer hears of its query."""

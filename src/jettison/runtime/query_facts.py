@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from jettison.core.batch_report import BatchReport
+from jettison.core.plan import DropPlan
 from jettison.runtime.schedule import DEPENDENT_US, UNKNOWN_US
 from jettison.runtime.touched import Wholeness
 
@@ -48,6 +49,11 @@ class QueryFacts:
         # Behind a limit the second says nothing: a source that is read as far as needed reports as many rows.
         known = self.takes_every_row
         return sum(report.seen.values()) == report.input_rows if known is None else known
+
+    def kept_all(self, report: BatchReport, ran: DropPlan | None) -> bool:
+        """Whether a batch that ran under this plan certainly saw its whole input and dropped nothing of it."""
+        whole = self.sees_all_input and bool(self.takes_every_row) and not report.any_runs
+        return whole and ran is not None and ran.keeps_everything
 
     def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
         """Rows that share one decision can meet in one answer: say so in the answers from which rows were dropped."""

@@ -109,7 +109,7 @@ class ProgressListener:
             observed = {} if last is None else last.observedMetrics
             shares = any(name in observed for name in self._plan_metrics) and is_foreign(run)
             if last is not None and shares:
-                self._pilot.shared(last.name or run)
+                self._pilot.facts.shared(last.name or run)
             # A batch without rows may not have read what it would observe, and a shedder's launch may be under way.
             if shares or ended or (last is not None and last.numInputRows and not is_launching()):
                 self._known.add(run)
