@@ -155,10 +155,8 @@ def _run(spark: SparkSession, case: Case, address: str | None, *, least_batches:
 def run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, least_batches: int = 0) -> Run:
     """Run a case in a session that there is, with all that it writes below `folder`."""
     rows = _raw(spark, case, folder / "in", address)
-    phases = case.phases or [Phase(case.duration_s, case.rows_per_s)]
     if case.work == "network":
-        feed = RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
-        return _run_network(case, rows, folder / "checkpoint", feed, least_batches)
+        return _run_network(case, rows, folder, least_batches)
     runner: jt.Shedder | Path = folder / "checkpoint"
     if case.bound_s is not None:
         runner = jt.Shedder(
@@ -169,6 +167,7 @@ def run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, l
         )
         rows = guarded_rides(runner, rows)
     writer = _writer(case, _answers(case, rows), folder / "out")
+    phases = case.phases or [Phase(case.duration_s, case.rows_per_s)]
     feed = (
         RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
         if case.source == "files"
@@ -177,11 +176,13 @@ def run_in(spark: SparkSession, case: Case, folder: Path, address: str | None, l
     return run_query(case.name, feed, writer, runner, least_batches=least_batches)
 
 
-def _run_network(case: Case, rows: DataFrame, checkpoint: Path, feed: RideFeed, least_batches: int) -> Run:
+def _run_network(case: Case, rows: DataFrame, folder: Path, least_batches: int) -> Run:
     """Three outputs behind a shared parse. Of a batch that share counts as kept which its two that want all rows got."""
     network, sinks = build(rows)
     bound_s = _NO_BOUND_S if case.bound_s is None else case.bound_s
-    begin = partial(network.start, latency=bound_s, checkpoint=checkpoint, capacity_rows_per_s=case.capacity_rows_per_s)
+    known, checkpoint = case.capacity_rows_per_s, folder / "checkpoint"
+    begin = partial(network.start, latency=bound_s, checkpoint=checkpoint, capacity_rows_per_s=known)
+    feed = RideFeed(folder / "in", [Phase(case.duration_s, case.rows_per_s)], interval_s=INTERVAL_S)
     run = run_begun(case.name, feed, begin, least_batches=least_batches)
     assert network.shedder is not None
     network.shedder.await_books()
