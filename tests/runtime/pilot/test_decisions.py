@@ -119,7 +119,8 @@ def test_a_policy_that_weighs_load_tells_the_controller_what_a_batch_was_worth(f
             return 0.25
 
     pilot = fly(FakePublisher(), policy=Weighs())
-    assert pilot._statistics.of(report(rows=1000), None).seen == 250  # and not all of it, as one drop point would suggest
+    expected = pilot._statistics.of(report(rows=1000), None)
+    assert expected.seen == 250  # and not all of it, as one drop point would suggest
     pilot.batch(counted(rows=1000, kept=800))
     (weighed,) = pilot.controller.stepped
     assert (weighed.seen, weighed.kept) == (1000, 100)
