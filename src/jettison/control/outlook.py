@@ -10,8 +10,8 @@ from jettison.control.load_model import Costs
 
 REACHABLE = 1.25
 """Times the least latency that can be had: nothing is dropped to get closer to it."""
-ENTER = 0.9
-"""Of the bound: a latency foreseen past this is taken for one that breaks it."""
+_MARGIN = 0.3  # of the scatter of a row's latency: what batches that keep everything must stay away from the bound
+_LEAST_SPARE = 0.05  # of the capacity, as far as that scatter goes: less than this to spare is as bad
 _USUAL_NOISE = 0.15  # scatter that the headroom is meant for; what is beyond it needs more of the bound
 _DELIVERY = 0.15  # of the bound, what is given up at most for rows that are offered late
 _DECAY = 0.3  # of a batch's deviation from the target length, the part that the next one may still have
@@ -80,22 +80,40 @@ class Outlook:
 
     def _settles_s(self, share: float) -> float:
         costs, interval_s = self.costs, self.settings.trigger_interval_s
-        load = self.rate * (costs.per_seen_row_s + share * costs.per_kept_row_s)
+        load = self._load(share)
         duration_s = costs.fixed_s + load * interval_s
         if duration_s > interval_s:
             duration_s = costs.fixed_s / (1 - load) if load < 1 else math.inf
         return duration_s + max(duration_s, interval_s)
 
+    def _load(self, share: float) -> float:
+        """Seconds of work on rows that arrive in a second, at this share."""
+        return self.rate * (self.costs.per_seen_row_s + share * self.costs.per_kept_row_s)
+
     @property
     def goal_s(self) -> float:
         """Latency to aim at: a part of the bound, or a quarter more than the least that can be had where that is more.
 
-        To drop nearly everything for a little less latency is a bad bargain. Slow delivery takes its part of the bound,
-        a small one: what looks like a very slow one is another clock.
+        To drop nearly everything for a little less latency is a bad bargain; so is to drop anything where keeping all
+        settles within the bound, or much where it settles a little past it. Slow delivery takes its part of the bound, a
+        small one: what looks like a very slow one is another clock.
         """
         goal_s = self.settings.headroom * self.bound_s * (1 - min(max(self.noise - _USUAL_NOISE, 0.0), 0.5))
+        nearest_s, settles_s = self.usable * self.bound_s, self.settles_s
+        past = min(max(settles_s / self.bound_s - 1, 0.0), 1.0)
+        goal_s = max(goal_s, min(settles_s, nearest_s - past * (nearest_s - goal_s)))
         least_s = self.least_latency_s
         return max(goal_s, REACHABLE * least_s) if least_s < math.inf else goal_s
+
+    @property
+    def usable(self) -> float:
+        """Part of the bound at which batches that keep all may settle: what scatters, or catches up slowly, needs room.
+
+        A batch holds what came while the one before it ran, so a deviation fades from batch to batch by the load, and
+        latencies, sums of two lengths, scatter by `noise / sqrt(2 * (1 - load))`.
+        """
+        spare = max(1 - self._load(1.0), _LEAST_SPARE)
+        return 1 - min(_MARGIN * self.noise / math.sqrt(2 * spare), 0.5)
 
     @property
     def bound_s(self) -> float:
@@ -115,7 +133,7 @@ class Outlook:
     @property
     def enough_s(self) -> float:
         """Latency up to which all rows are kept."""
-        return max(ENTER * self.bound_s, self.goal_s)
+        return max(self.usable * self.bound_s, self.goal_s)
 
     @property
     def target_s(self) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 from jettison.control.controller import Controller, ControlSettings
 from jettison.control.load_model import Costs, LoadModel
-from jettison.control.outlook import ENTER, Outlook
+from jettison.control.outlook import Outlook
 from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import parse
 from jettison.core.storage import Folder
@@ -46,6 +46,8 @@ class Load:
     doubt
         By what part costs may be wrong where all rows were kept: then few long batches tell what rows cost, and nobody knows
         what of it is spent on seeing a row and what on keeping it. `None` once rows were dropped.
+    noise
+        Relative scatter of batches' lengths.
     """
 
     costs: Costs
@@ -54,6 +56,7 @@ class Load:
     bound_s: float
     trigger_s: float = 0.0
     doubt: float | None = None
+    noise: float = 0.0
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -63,7 +66,8 @@ class Load:
     @property
     def bound_to_keep_all_s(self) -> float:
         """The tightest bound under which no row need go when it is busiest; infinite where there is none."""
-        return self._outlook(self.costs).settles_s / ENTER
+        outlook = self._outlook(self.costs)
+        return outlook.settles_s / outlook.usable
 
     @property
     def least_bound_s(self) -> float:
@@ -83,7 +87,7 @@ class Load:
 
     def _outlook(self, costs: Costs) -> Outlook:
         settings = ControlSettings(latency_bound_s=self.bound_s, trigger_interval_s=self.trigger_s)
-        return Outlook(settings, costs, self.busiest, least_share=settings.least_share)
+        return Outlook(settings, costs, self.busiest, noise=self.noise, least_share=settings.least_share)
 
     @staticmethod
     def _share(outlook: Outlook) -> float:
@@ -116,7 +120,7 @@ def advice(home: Folder) -> list[str]:
     dry = bool(start.get("dry_run"))
     has_shed = not dry and any(_rows(batch, "dropped") for batch in batches)
     doubt = None if has_shed else _WIDTH * model.noise
-    load = Load(model.costs, usual, busiest, bound_s, start.get("trigger_s") or 0.0, doubt)
+    load = Load(model.costs, usual, busiest, bound_s, start.get("trigger_s") or 0.0, doubt, model.noise)
     told = [_seen(load, batches), *_dropped(batches, dry=dry), *_bounds(load), *_price(load), *_errors(found)]
     return [*told, *_policy(load, found, str(start.get("policy") or "")), *_source(load)]
 

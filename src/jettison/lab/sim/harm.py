@@ -167,6 +167,22 @@ def _recovered(end_s: float, within_s: float) -> tuple[Figure, ...]:
     )
 
 
+def _near_the_bound(settles: float, noise: float, at_most: float | None) -> Case:
+    """A load whose batches, all kept, settle at this part of the bound by themselves; a large part of each is fixed."""
+    bound_s, plant = 5.0, PlantSettings(fixed_s=1.5, noise=noise, warm_up_factor=1.0)
+    rate = (1 - 2 * plant.fixed_s / (settles * bound_s)) / (plant.per_seen_row_s + plant.per_kept_row_s)
+
+    def latency_s(case: Case, run: Sequence[Batch]) -> float:
+        return row_latency_s(between(run, MINUTE_S), 0.95)
+
+    figures = (
+        Figure("dropped after the first minute", "", lambda _, run: dropped(between(run, MINUTE_S)), Bar(at_most)),
+        Figure("95 % of the rows then", "s", latency_s, Bar(bound_s)),
+    )
+    name = f"keeping all settles at {settles} of the bound, {noise:.0%} noise"
+    return Case(name, plant, _steady(1.0), bound_s, figures, rate=rate, until_s=240.0)
+
+
 def _steady(load: float) -> Callable[[float], float]:
     return lambda _: load
 
@@ -219,6 +235,11 @@ CASES: Sequence[Case] = (
     Case("cold start, a hot loop, 3x", COLD_LOOP, _steady(3.0), 5.0, _held(20.0, 3.0)),
     Case("rows of 0.9 ms, ramp to 3x", COSTLY, lambda t: 3 * min(1.0, 0.2 + t / 30), 6.0, _held(60.0, 3.0)),
     Case("a sink of 1.2 s, 100 rows/s", SLOW_SINK, _steady(1.0), 3.0, NOTHING, rate=100.0),
+    _near_the_bound(0.93, 0.0, at_most=0.0),
+    _near_the_bound(0.93, 0.05, at_most=0.02),
+    _near_the_bound(0.97, 0.0, at_most=None),
+    _near_the_bound(0.97, 0.05, at_most=None),
+    _near_the_bound(0.97, 0.12, at_most=None),
     Case("arrivals 2 s behind, 0.5x", _hours(2.0), _steady(0.5), 3.0, NOTHING),
     Case("arrivals an hour behind, 0.5x", _hours(3600.0), _steady(0.5), 3.0, NOTHING),
     Case("arrivals an hour ahead, 0.5x", _hours(-3600.0), _steady(0.5), 3.0, NOTHING),
