@@ -126,6 +126,8 @@ class Run:
         late = {name: share for name, share in of_late.items() if share != keep[name]}
         only_late = late and all(share >= 1.0 for share in keep.values())
         mode = "keeping everything" if plan.keeps_everything else "thinning late rows" if only_late else "shedding"
+        if failed := self.pilot.why_not_shedding:
+            mode = "not shedding"
         lag_rows, lag_s = (None, None) if ended or (lag := self.pilot.lag) is None else lag
         return Status(
             mode="ended" if ended else "dry run" if dry_run or orders.dry_run else mode,
@@ -138,6 +140,7 @@ class Run:
             rows_seen=tally.seen,
             rows_kept=tally.kept,
             faults=dict(self.pilot.faults),
+            not_shedding=failed,
             companions={companion.name: companion.status() for companion in self._companions},
             late_keep_fraction=late,
             rows_by_point=dict(tally.by_point),
