@@ -96,8 +96,10 @@ class Inquiry:
 
 def _rows(answer: object) -> float | None:
     """What a user's function returned, if it is a number of rows: the controller calculates with it."""
-    is_number = isinstance(answer, Real) and not isinstance(answer, bool) and math.isfinite(answer) and answer >= 0
-    if answer is not None and not is_number:
+    if answer is None:
+        return None
+    rows = float(answer) if isinstance(answer, Real) and not isinstance(answer, bool) else math.nan
+    if not 0 <= rows < math.inf:
         hint = "count rows from any beginning, and return None where the count is not known"
         refuse("`ask` must return how many rows the source has had", repr(answer)[:_LONGEST], hint=hint)
-    return answer if answer is None else float(answer)  # type: ignore[arg-type]
+    return rows

@@ -22,7 +22,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
-from jettison.errors import Unsupported, explain
 from jettison.runtime.companion import Companion
 from jettison.runtime.inquiry import Asked, Inquiry
 from jettison.runtime.owner import Owner
@@ -34,13 +33,12 @@ from jettison.spark.drop_point import DropPoint
 from jettison.spark.listener import IDLE_AFTER_S, ProgressListener, report_of
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
+from jettison.spark.spark_errors import explained
 from jettison.spark.unstarted import launching
 
 _LOOK_AGAIN_S = 0.1
 _CLOSING_S = 60.0
 _IDLE_AFTER = "spark.sql.streaming.noDataProgressEventInterval"
-# Spark's word for what it refuses there. A writer shows its trigger to nobody, so it cannot be seen before.
-_REAL_TIME = "STREAMING_REAL_TIME_MODE"
 _by_checkpoint: dict[str, Run] = {}
 
 
@@ -92,8 +90,8 @@ class Run:
                 started(str(query.runId))
         except BaseException as error:
             self.close("the query did not start")
-            if _REAL_TIME in str(error):
-                raise Unsupported(_explained(str(error))) from error
+            if ours := explained(error):
+                raise ours from error
             raise
         self._query = query
         doubts.started(self._spark, self._channel)
@@ -195,7 +193,7 @@ class Run:
         if not first:
             self._closed.wait(_CLOSING_S)
             return
-        self.error = None if error is None else _explained(error)
+        self.error = None if error is None else str(explained(error) or error)
         try:
             self._finish()
         finally:
@@ -269,8 +267,8 @@ class Run:
             try:
                 return await_termination(timeout)
             except StreamingQueryException as error:
-                if _REAL_TIME in str(error):
-                    raise Unsupported(_explained(str(error))) from error
+                if ours := explained(error):
+                    raise ours from error
                 raise
             finally:
                 self._close_if_ended()
@@ -289,13 +287,3 @@ def close_ended(checkpoint: str) -> None:
     run = _by_checkpoint.get(checkpoint)
     if run is not None:
         run._close_if_ended()
-
-
-def _explained(error: str) -> str:
-    """What made a query end, with the reason where it is Jettison's."""
-    if _REAL_TIME not in error:
-        return error
-    hint = "leave `realTime` out of the trigger: a plan is read once a micro-batch, and latency ends with its commit"
-    return explain(
-        "a guarded query must run in micro-batches", f"real-time mode ({error.partition(chr(10))[0]})", hint=hint
-    )
