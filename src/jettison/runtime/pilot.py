@@ -30,6 +30,7 @@ from jettison.runtime.expected_stats import ExpectedStats
 from jettison.runtime.faults import Faults
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
+from jettison.runtime.lumps import Lumps
 from jettison.runtime.orders import Orders, Terms
 from jettison.runtime.orders_in_force import OrdersInForce
 from jettison.runtime.patience import Patience
@@ -112,6 +113,7 @@ class Pilot:
         """Told the kind of what failed, and what happened in words."""
         self.faults = self.fault.counts
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
+        self._lumps = Lumps()
         self.tally = Tally(protected, expected, entrance)
         self._statistics = ExpectedStats(points, policy, self.tally, self.fault)
         self._orders = OrdersInForce(folder, ledger, terms or Terms(settings), policy.spare, self.fault)
@@ -398,7 +400,10 @@ class Pilot:
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
         """The final counts of a batch; returns what the policy has found out."""
         with self._lock:
-            self.tally.exact(report, stats, self._plan_of(report.plan_version))
+            in_force = self._plan_of(report.plan_version)
+            self.tally.exact(report, stats, in_force)
+            if odd := self._lumps.batch(stats, in_force, self.tally.protected):
+                self.fault("identity", f"up to batch {stats.batch_id} {odd}")
             return self._policy.take_records()
 
     def recorded(self, stats: Stats) -> None:

@@ -35,6 +35,7 @@ from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
 from jettison.spark.spark_errors import explained
 from jettison.spark.unstarted import launching
+from jettison.spark.untold_trigger import UntoldTrigger
 
 _LOOK_AGAIN_S = 0.1
 _CLOSING_S = 60.0
@@ -68,6 +69,7 @@ class Run:
             report_of, points=tuple(points.values()), mechanisms=mechanisms, answers_metric=answers_metric
         )
         self._plan_reader = PlanReader(pilot.facts, tuple(points.values()), mechanisms)
+        self._trigger = UntoldTrigger(pilot.controller.settings.trigger_interval_s, pilot.fault)
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
         self._inquiry: Inquiry | None = None
@@ -231,6 +233,7 @@ class Run:
             return True
         try:
             status = self._query.status
+            self._trigger.look(status["message"])
             return bool(status["isTriggerActive"] and status["isDataAvailable"])
         except Exception:  # the JVM may be gone
             return True
