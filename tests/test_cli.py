@@ -94,6 +94,16 @@ def test_a_checkpoint_that_is_not_there(refused: Callable[..., str], tmp_path: P
     assert "`CHECKPOINT` must be the folder of a query's checkpoint, got" in refused("top", str(tmp_path / "nowhere"))
 
 
+@pytest.mark.parametrize("arguments", [["report", "--html", "page.html"], ["audit", "--answers", "fares"]])
+def test_a_folder_that_never_held_a_query_is_refused_before_anything_starts(
+    refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jettison.java.require_java", lambda: pytest.fail("Java comes later"))
+    assert "must be that of a query that has run under Jettison" in refused(*arguments, str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
 def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str]) -> None:
     assert "did you mean 'controller'?" in refused("bench", "controler")
     assert "did you mean 'aurora'?" in refused("reproduce", "auroa")

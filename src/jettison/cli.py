@@ -291,6 +291,9 @@ def audit(
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
 ) -> None:
     """Hold every bound that a query gave against the settled truth."""
+    from jettison.core import storage
+
+    storage.known_home(checkpoint)
     extras.require("pyspark", where="`jettison audit`")
     java.require_java()
     from jettison.settle.settle_command import run_audit

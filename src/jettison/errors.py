@@ -73,8 +73,9 @@ def refuse(
 def did_you_mean(given: object, known: Iterable[str], *, otherwise: str) -> str:
     """A hint for a name that is not known: the nearest one that is, or `otherwise`.
 
-    >>> did_you_mean("filtre", ["filter", "map"], otherwise="use a map"), did_you_mean("x", ["map"], otherwise="use a map")
+    >>> did_you_mean("Filtre", ["filter", "map"], otherwise="use a map"), did_you_mean("x", ["map"], otherwise="use a map")
     ("did you mean 'filter'?", 'use a map')
     """
-    near = difflib.get_close_matches(str(given), list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else otherwise
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(str(given).lower(), names, n=1)
+    return f"did you mean {names[near[0]]!r}?" if near else otherwise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -105,6 +106,17 @@ def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served:
     ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
     page.locator("#tiles", has_text="9.00 s").wait_for(timeout=120_000)
     assert page.evaluate("window.same") is True
+
+
+def test_the_page_is_not_calm_while_a_batch_runs_for_longer_than_the_bound(
+    served: Any, opened_page: Any, tmp_path: Path
+) -> None:
+    home, now_s = storage.home(tmp_path / "rides"), time.time()
+    home.replace("owner.json", b'{"run": "a", "at_s": %d}' % (now_s + 3600))
+    (home.parent / "offsets").replace("40", b'v1\n{"batchTimestampMs":%d}\n0' % (now_s * 1e3 - 10_000e3))
+    page = opened_page(served[0])
+    page.locator("#state", has_text="running; batch 40 has taken 10").wait_for(timeout=120_000)
+    page.locator("#tiles .over", has_text="the batch that runs has taken").wait_for(timeout=120_000)
 
 
 def test_what_a_person_sets_is_on_the_timeline_and_beside_the_cause(served: Any, opened_page: Any) -> None:

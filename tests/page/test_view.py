@@ -122,6 +122,25 @@ def test_a_query_that_is_alive_silent_or_failed_is_said_to_be(tmp_path: Path) ->
     assert "it broke" in view.state_text
 
 
+def test_a_batch_that_runs_for_longer_than_the_bound_is_said_to(tmp_path: Path) -> None:
+    ledger = query(tmp_path, batches=0, ended=False)
+    (Folder(tmp_path) / "jettison").replace("owner.json", b'{"run": "a", "at_s": %d}' % (NOW_S + 106))
+    (Folder(tmp_path) / "offsets").replace("0", b'v1\n{"batchTimestampMs":%d}\n0' % (NOW_S * 1e3 - 9e3))
+
+    def seen(after_s: float) -> tuple[str, float | None]:
+        view = Query(str(tmp_path)).view(now_s=NOW_S + after_s)
+        return view.state_text, view.running_batch_s
+
+    assert seen(2.0) == ("running", 2.0), "since this start, which repeats what an earlier one had begun"
+    assert seen(106.0) == ("running; batch 0 has taken 106 s so far", 106.0)
+    (Folder(tmp_path) / "commits").replace("0", b"v1")
+    assert seen(106.0) == ("running", None)
+    (Folder(tmp_path) / "offsets").replace("1", b'v1\n{"batchTimestampMs":%d}\n0' % (NOW_S * 1e3 + 96e3))
+    assert seen(106.0)[1] == 10.0
+    ledger.stop(NOW_S + 107, error="killed", faults={})
+    assert seen(108.0)[1] is None
+
+
 def test_no_secret_is_shown_even_if_one_is_on_record(tmp_path: Path) -> None:
     query(tmp_path / "a", cause="cannot read jdbc:x://ann:hunter2@db")
     folder = Folder(tmp_path / "a") / "jettison" / "ledger"

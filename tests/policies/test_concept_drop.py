@@ -121,6 +121,12 @@ def test_an_accuracy_drops_what_it_does_not_need_even_when_there_is_time():
     assert keep_shares(setting, [0], [0])[0] * 100_000 == pytest.approx(384.1, rel=1e-3)  # of the whole pane's rows
 
 
+def test_an_accuracy_that_rests_on_a_variation_nobody_measures_is_said_to():
+    assumed = "the error assumes a variation of 1, unmeasured without `value`"
+    assert assumed in plan(policy(error=0.1), tally([50_000, 50_000]), keep=1.0).cause
+    assert assumed not in plan(policy(error=0.1, value="fare"), tally([50_000, 50_000]), keep=1.0).cause
+
+
 def test_an_accuracy_that_cannot_be_met_names_the_error_instead():
     made = plan(policy(error=0.01), tally([50_000, 50_000]), keep=0.01)
     assert "an error of 0.062 instead of 0.01 is to be expected at rides" in made.cause  # 1 % of a group are 1,000 rows
@@ -141,7 +147,7 @@ def test_of_latency_rows_and_accuracy_the_tightest_holds_and_what_gave_way_is_sa
     half = tally([50_000], kept=kept / 2)
     made = plan(policy(rows=rows, error=error), half, keep=keep)
     assert keep_shares(made.points["rides"], [0], [0])[0] * 100_000 == pytest.approx(kept, rel=2e-3)
-    assert made.cause.count(";") == len(said)
+    assert made.cause.count(";") == len(said) + 1  # and that nobody measures the variation
     assert all(part in made.cause for part in said)
 
 

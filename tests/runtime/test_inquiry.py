@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from jettison.runtime import inquiry
@@ -69,6 +71,28 @@ def test_failures_are_tried_again_and_then_given_up_with_one_word(soon: None, sa
     assert len(tries) == 5
     assert said == ["the source is not asked any more how many rows have come: ConnectionError: no broker"]
     assert asking() is None
+
+
+@pytest.mark.parametrize("answer", ["lots", -1.0, math.nan, math.inf, True, [3]])
+def test_what_is_no_number_of_rows_is_given_up_like_a_failure_and_reaches_nobody(
+    answer: object, soon: None, said: list[str]
+) -> None:
+    asking = Inquiry(lambda: answer, said.append).start()  # type: ignore[arg-type, return-value]
+    until(lambda: said or asking() is not None)
+    assert asking() is None
+    until(lambda: said)
+    assert [f"`ask` must return how many rows the source has had, got {answer!r}" in word for word in said] == [True]
+
+
+@pytest.mark.parametrize("answer", [0, 7, 2.5, np.int64(7), np.float32(2.5)])
+def test_any_kind_of_number_is_one(answer: float, soon: None, said: list[str]) -> None:
+    asking = Inquiry(lambda: answer, said.append).start()
+    until(asking)
+    told = asking()
+    assert told is not None
+    assert type(told.rows) is float
+    assert told.rows == answer
+    asking.stop()
 
 
 def test_a_failure_now_and_then_is_forgiven(soon: None, said: list[str]) -> None:

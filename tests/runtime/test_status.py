@@ -36,7 +36,7 @@ def test_rows_seen_are_kept_or_dropped():
 def test_the_line_names_mode_fractions_latency_rows_plan_and_cause():
     assert str(STATUS) == (
         "shedding (keep fraction: rides 0.250, fares 1.000), latency 2.50 s of 3 s, "
-        "1,000 of 4,000 rows kept, plan 12: 4 times too many rows"
+        "1,000 of 4,000 rows kept, plan 12: 4 times too many rows; faults: plan 1"
     )
 
 
@@ -62,7 +62,8 @@ def test_a_batch_that_runs_under_an_older_plan_is_named():
 def test_a_query_that_has_ended_is_not_spoken_of_as_running():
     ended = dataclasses.replace(STATUS, mode="ended")
     assert str(ended) == (
-        "ended, 1,000 of 4,000 rows kept in 8 batches, last latency 2.50 s of 3 s, last plan 12: 4 times too many rows"
+        "ended, 1,000 of 4,000 rows kept in 8 batches, last latency 2.50 s of 3 s, last plan 12: 4 times too many rows; "
+        "faults: plan 1"
     )
     failed = dataclasses.replace(ended, error="java.lang.Boom: it broke\n  at line 7")
     assert str(failed).startswith("ended by an error (java.lang.Boom: it broke), 1,000 of")
@@ -82,6 +83,11 @@ def test_the_line_in_the_guide_to_dry_runs_is_what_a_status_says():
     fare = AnswerBounds(answers=150, bounded=138, few_rows=12, median=0.031, p95=0.098, foreseen=True)
     counts = (12, 4_200_113, 1_302_411, {})
     assert shown == str(Status("dry run", {"rows": 0.31}, 7, cause, 2.41, 3.0, *counts, bounds={"fare": fare}))
+
+
+def test_what_keeps_rows_from_being_dropped_stands_first():
+    status = dataclasses.replace(STATUS, mode="not shedding", not_shedding="OSError: disk full", faults={})
+    assert str(status).startswith("not shedding: OSError: disk full (keep fraction: rides 0.250, fares 1.000), latency")
 
 
 def test_before_the_first_batch_the_line_says_so():

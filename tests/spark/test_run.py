@@ -62,6 +62,13 @@ def test_real_time_mode_is_refused_with_the_reason_and_the_books_are_closed(
     assert not (tmp_path / "c" / "jettison" / "owner.json").exists()
 
 
+def test_continuous_processing_is_refused_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
+    shedder = shedder_on(tmp_path / "c")
+    rows = shedder.guard(spark.readStream.format("rate").load(), row_id="value")
+    with pytest.raises(Unsupported, match=r"must run in micro-batches, got continuous processing.*leave `continuous`"):
+        shedder.start(rows.writeStream.format("noop").trigger(continuous="1 second"))
+
+
 def test_a_query_that_fails_closes_its_books_and_can_be_started_again_at_once(source, numbered, tmp_path: Path) -> None:
     def fail(rows: Any, batch: int) -> None:
         rows.count()

@@ -358,6 +358,15 @@ class TestRefusals:
         with pytest.raises(MissingColumn, match="`arrival` must name a column"):
             self.shedder(tmp_path).guard(source.stream(), row_id="id", arrival="timestamp")
 
+    def test_names_of_columns_ignore_case_where_spark_does(self, spark, source, tmp_path: Path) -> None:
+        self.shedder(tmp_path).guard(source.stream(), row_id="ID", arrival="AT")
+        spark.conf.set("spark.sql.caseSensitive", "true")
+        try:
+            with pytest.raises(MissingColumn, match=r"got 'ID'.*did you mean 'id'"):
+                self.shedder(tmp_path).guard(source.stream(), row_id="ID")
+        finally:
+            spark.conf.unset("spark.sql.caseSensitive")
+
     def test_arrival_that_is_no_timestamp(self, source, tmp_path: Path) -> None:
         with pytest.raises(
             InvalidSetting, match=r"got 'value' of type double for drop point 'rows'\. Hint: make it one"
@@ -394,6 +403,8 @@ class TestRefusals:
         shedder = self.shedder(tmp_path)
         with pytest.raises(InvalidSetting, match="`protect` must be a predicate over the stream's columns"):
             shedder.guard(source.stream(), row_id="id", protect="nosuch > 1", name="a")
+        with pytest.raises(InvalidSetting, match=r"got 'value >' \(\[PARSE_SYNTAX_ERROR\] .*\) for drop point"):
+            shedder.guard(source.stream(), row_id="id", protect="value >", name="a")
         with pytest.raises(InvalidSetting, match="`protect` must be true or false"):
             shedder.guard(source.stream(), row_id="id", protect="value", name="a")
         shedder.guard(source.stream(), row_id="id", protect="value > 1", name="a")
@@ -432,7 +443,9 @@ class TestRefusals:
         with pytest.raises(InvalidSetting, match="letters, digits"):
             shedder.guard(source.stream(), row_id="id", name="a.b")
 
-    def test_checkpoint_nobody_can_write(self, tmp_path: Path) -> None:
+    def test_checkpoint_nobody_can_write(self, source, tmp_path: Path) -> None:
+        with pytest.raises(Unsupported, match=r"`checkpoint` must be a folder that.*got '/proc/nothing/c' .*Hint"):
+            self.shedder(tmp_path, checkpoint="/proc/nothing/c").guard(source.stream(), row_id="id")
         with pytest.raises(Unsupported, match="filesystem"):
             self.shedder(tmp_path, checkpoint="gopher://host/checkpoint")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import jettison as jt
@@ -82,7 +81,7 @@ def test_windows_other_than_the_policys_stop_the_query(seconds: Seconds, tmp_pat
     shedder = make(tmp_path)
     rows = shedder.guard(seconds.stream(), row_id="value")
     with pytest.raises(
-        PySparkException,
-        match=r"windows of \d+ seconds? every \d+ seconds?, as the policy was told",
+        InvalidSetting,
+        match=r"^windows of 10 seconds.*, as the policy was told, got one from [-:\d ]+ to [-:\d ]+\. Hint",
     ):
         run(shedder, shedder.deliver(counts(rows, "20 seconds")))

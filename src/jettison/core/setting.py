@@ -68,6 +68,11 @@ class Setting(ABC):
         return False
 
     @property
+    def keeps_a_share(self) -> bool:
+        """Whether of any rows that differ in their identity the share that is kept is known beforehand."""
+        return False
+
+    @property
     def when_released(self) -> Setting | None:
         """What cannot be taken back when everything is to be kept; `None` where nothing remains."""
         return None

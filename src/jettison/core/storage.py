@@ -55,13 +55,24 @@ def newest_batch_us(home: Folder) -> int | None:
 
     Spark may repeat that batch, and no older one, at the next start.
     """
+    newest = _newest_batch(home)
+    return None if newest is None else newest[1]
+
+
+def running_batch(home: Folder) -> tuple[int, int] | None:
+    """Number and time of the batch that Spark has begun and not committed; `None` where there is none."""
+    newest = _newest_batch(home)
+    return newest if newest is not None and (home.parent / "commits").read(str(newest[0])) is None else None
+
+
+def _newest_batch(home: Folder) -> tuple[int, int] | None:
     log = home.parent / "offsets"
     newest = max((int(name) for name in log.names() if name.isdecimal()), default=None)
     if newest is None:
         return None
     try:
         _version, facts, *_ = (log.read(str(newest)) or b"").split(b"\n")
-        return int(json.loads(facts)["batchTimestampMs"]) * 1000
+        return newest, int(json.loads(facts)["batchTimestampMs"]) * 1000
     except (ValueError, TypeError, LookupError):  # Spark itself will say what is wrong with it
         return None
 

@@ -22,7 +22,11 @@ from jettison.page.view import Query
 
 def run_dashboard(console: Console, checkpoints: Sequence[str], *, host: str, port: int) -> None:
     """Serve the page until interrupted."""
-    queries = Watched(opened(checkpoints))
+    found = opened(checkpoints)
+    for query in found:  # it may be about to start
+        if (view := query.view()).state == "unknown":
+            console.print(f"{view.name}: {view.state_text}", markup=False, highlight=False, soft_wrap=True)
+    queries = Watched(found)
     server = PageServer(queries, host, port, _measures(queries))
     if not is_loopback(host):
         console.print(f"Everybody who reaches {host} can read this page.", highlight=False)
@@ -39,7 +43,10 @@ def run_dashboard(console: Console, checkpoints: Sequence[str], *, host: str, po
 
 def run_report(console: Console, checkpoints: Sequence[str], path: Path) -> None:
     """Write the page as it is now into one file."""
-    text = whole([query.view() for query in opened(checkpoints)])
+    queries = opened(checkpoints)
+    for checkpoint in checkpoints:
+        storage.known_home(checkpoint)
+    text = whole([query.view() for query in queries])
     path.write_text(text, "utf-8")
     console.print(f"{path}: {len(text) / 1e6:.1f} MB, to be opened in any browser", highlight=False)
 

@@ -85,6 +85,10 @@ MEASURES = (
         "jettison_error_bound", "Half the width of answers' bounds relative to the answer, in the median.", "1", False,
         _widths,
     ),
+    Measure(
+        "jettison_running_batch_seconds", "How long the batch that runs has taken so far.", "s", False,
+        lambda view: _one(view.running_batch_s),
+    ),
     Measure("jettison_latency_bound_seconds", "The bound.", "s", False, lambda view: _one(view.bound_s)),
     Measure(
         "jettison_arrival_rows_per_second", "Arrival rate as the newest plan took it.", "rows/s", False,

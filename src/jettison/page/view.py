@@ -88,6 +88,8 @@ class QueryView(Struct, kw_only=True):
     """What a person has set, in words."""
     bound_s: float | None = None
     latency_s: float | None = None
+    running_batch_s: float | None = None
+    """How long the batch that runs has taken so far; `None` where none does."""
     last_batch: int | None = None
     batches: int = 0
     estimated_batches: int = 0
@@ -145,6 +147,10 @@ class Query:
         bound_s = (recent.order or start).get("latency_bound_s")
         orders = on_record(recent.order)
         state, state_text = self._state(now_s)
+        running = self._running_batch(last) if state == "running" else None
+        running_s = None if running is None else max(now_s - running[1], 0.0)
+        if running is not None and running_s is not None and running_s > (bound_s or 0.0):
+            state_text = f"running; batch {running[0]} has taken {running_s:.0f} s so far"
         with_rows = next((batch for batch in reversed(recent.batches) if batch["latency_s"] is not None), None)
         return QueryView(
             name=self.name,
@@ -157,6 +163,7 @@ class Query:
             orders=[redacted(one) for one in orders.words()],
             bound_s=bound_s,
             latency_s=None if with_rows is None else with_rows["latency_s"],
+            running_batch_s=running_s,
             last_batch=None if last is None else last["batch_id"],
             batches=totals.batches,
             estimated_batches=totals.estimated,
@@ -175,6 +182,13 @@ class Query:
             faults=dict(Counter(event["kind"] for event in recent.events if event["record"] == "fault")),
             panels=self._shown_panels(settings),
         )
+
+    def _running_batch(self, last: Mapping[str, Any] | None) -> tuple[int, float] | None:
+        """Number and start of the batch that runs, by Spark's own logs: a restart may repeat one that is older."""
+        found = storage.running_batch(self._home)
+        if found is None or (last is not None and last["batch_id"] >= found[0]):
+            return None
+        return found[0], max(found[1] / 1e6, (self._recent.start or {}).get("at_s", 0.0))
 
     def _shown_panels(self, settings: Mapping[str, Setting]) -> list[Panel]:
         """Those of the newest plan or, where it drops nothing, of the last one that did."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
+from numbers import Real
 from typing import NamedTuple
+
+from jettison.errors import JettisonError, refuse
 
 _TICK_S = 0.25  # between two questions where plans are made by the answers
 _LAG_S = 1.0  # between two questions where they only tell the lag
 _RARER = 20.0  # times what an answer takes, from which on questions are rarer
 _SLOWEST_S = 5.0  # between two questions: an answer for which this is too short a pause is a slow one
 _HANGS_S = 30.0  # without an answer, after which none is waited for
+_LONGEST = 80  # of an answer that is quoted, in characters
 _TRIES = 5  # failures in a row, each with twice the pause before it; or slow answers: a machine is busy at times
 
 
@@ -30,8 +35,8 @@ class Inquiry:
     """Asks `source` four times a second, or once where no plan depends on it; a slow or failing one more rarely, and in
     the end not any more.
 
-    `given_up` is then told why, once and in words. A source that answers nothing but `None` cannot be asked, which is no
-    fault. The first answer may take its time: connections are made for it.
+    `given_up` is then told why, once and in words. What is no number of rows is a failure too. A source that answers
+    nothing but `None` cannot be asked, which is no fault. The first answer may take its time: connections are made for it.
     """
 
     def __init__(self, source: Asked, given_up: Callable[[str], None], *, for_plans: bool = True) -> None:
@@ -63,7 +68,9 @@ class Inquiry:
             self._asked_s = asked_s = time.monotonic()
             rows, why = None, ""
             try:
-                rows = self._source()
+                rows = _rows(self._source())
+            except JettisonError as error:
+                why = str(error)
             except Exception as error:
                 why = f"{type(error).__name__}: {error}"
             took_s, self._asked_s = time.monotonic() - asked_s, None
@@ -85,3 +92,14 @@ class Inquiry:
         self._stopped.set()
         if why:
             self._given_up(f"the source is not asked any more how many rows have come: {why}")
+
+
+def _rows(answer: object) -> float | None:
+    """What a user's function returned, if it is a number of rows: the controller calculates with it."""
+    if answer is None:
+        return None
+    rows = float(answer) if isinstance(answer, Real) and not isinstance(answer, bool) else math.nan
+    if not 0 <= rows < math.inf:
+        hint = "count rows from any beginning, and return None where the count is not known"
+        refuse("`ask` must return how many rows the source has had", repr(answer)[:_LONGEST], hint=hint)
+    return rows

@@ -167,9 +167,9 @@ class Ledger:
         """Record that something failed and every row was kept, or that a count is missing."""
         self._append("fault", at_s, kind=kind, detail=redacted(detail))
 
-    def order(self, at_s: float, text: str, latency_bound_s: float, orders: Mapping[str, Any]) -> None:
-        """Record what a person has set while the query runs, and all that stands now."""
-        self._append("order", at_s, text=redacted(text), latency_bound_s=latency_bound_s, orders=orders)
+    def order(self, at_s: float, text: str, latency_bound_s: float, orders: Mapping[str, Any], **facts: Any) -> None:
+        """Record what a person has set while the query runs, or what it has refused, and all that stands now."""
+        self._append("order", at_s, text=redacted(text), latency_bound_s=latency_bound_s, orders=orders, **facts)
 
     def stop(self, at_s: float, *, error: str | None = None, **facts: Any) -> None:
         """Record that a run of the query ended."""

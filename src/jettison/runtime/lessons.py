@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Stats
 from jettison.policies.base import Lesson, Policy
+from jettison.runtime.faults import Faults
+from jettison.runtime.lumps import Lumps
 from jettison.runtime.tally import Tally
 
 _REMEMBERED = 64  # plans
@@ -30,11 +32,10 @@ class Lessons:
         The counts say what would have been kept; in truth every row was.
     """
 
-    def __init__(
-        self, policy: Policy, tally: Tally, lock: threading.RLock, fault: Callable[[str, str], None], *, dry_run: bool
-    ) -> None:
+    def __init__(self, policy: Policy, tally: Tally, lock: threading.RLock, fault: Faults, *, dry_run: bool) -> None:
         self._policy, self._tally, self._lock, self._fault = policy, tally, lock, fault
         self._dry_run = dry_run
+        self._lumps = Lumps()
         self._plans: dict[int, DropPlan] = {}
 
     def planned(self, plan: DropPlan) -> None:
@@ -56,11 +57,15 @@ class Lessons:
     def counted(self, report: BatchReport, stats: Stats) -> Sequence[Mapping[str, Any]]:
         """The final counts of a batch; returns what the policy has found out."""
         with self._lock:
-            self._tally.exact(report, stats, self.plan_of(report.plan_version))
+            in_force = self.plan_of(report.plan_version)
+            self._tally.exact(report, stats, in_force)
+            if odd := self._lumps.batch(stats, in_force, self._tally.protected):
+                self._fault("identity", f"up to batch {stats.batch_id} {odd}")
             return self._policy.take_records()
 
     def recorded(self, stats: Stats) -> None:
         """A batch is on record: the policy may learn from it."""
+        self._fault.works("ledger")
         if stats.exact:
             with self._lock:
                 in_force = self.plan_of(stats.plan_version)

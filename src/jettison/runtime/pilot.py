@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -28,6 +27,7 @@ from jettison.policies.base import Policy
 from jettison.runtime import restart
 from jettison.runtime.books import Books, ExactCounts
 from jettison.runtime.expected_stats import ExpectedStats
+from jettison.runtime.faults import Faults
 from jettison.runtime.inquiry import Told
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.lessons import Lessons
@@ -108,7 +108,9 @@ class Pilot:
         self._previous_start_s: float | None = None
         self._runs_since_s: float | None = None
         self._patience = Patience(publisher.lease_s)
-        self.faults: Counter[str] = Counter()
+        self.fault = Faults(ledger, self._lock)
+        """Told the kind of what failed, and what happened in words."""
+        self.faults = self.fault.counts
         expected = {name: share for name in points if (share := policy.input_share(name)) is not None}
         self.tally = Tally(protected, expected, entrance)
         self.lessons = Lessons(policy, self.tally, self._lock, self.fault, dry_run=dry_run)
@@ -166,11 +168,13 @@ class Pilot:
         """Fast path: decide the next plan from a finished batch."""
         with self._lock:
             self._books.expect(report.batch_id)
-            self._patience.heard(report.duration_s)
+            self._heard(report.duration_s)
             self._board.batch_done(report.started_s)
             if report.input_rows and report.plan_version is None:
                 self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
                 self._attempt(self._board.renew)
+            elif report.input_rows:
+                self.fault.works("plan")
             # Expectations stand for counts that are missing.
             stats = self._statistics.of(report, self.lessons.reported(report))
             self._publisher.look_every = look_every(stats.kept)
@@ -197,9 +201,13 @@ class Pilot:
     def idle(self, now_s: float) -> None:
         """The source has nothing: return to keeping everything."""
         with self._lock:
-            self._patience.heard()
+            self._heard()
             self._attempt(lambda: self._rest(now_s))
             self._last_stats, self._runs_since_s = None, time.time()
+
+    def _heard(self, batch_s: float = 0.0) -> None:
+        self._patience.heard(batch_s)
+        self.fault.works("silence")
 
     def close(self, **facts: Any) -> None:
         """The query has ended: finish the books and stop all threads."""
@@ -237,9 +245,9 @@ class Pilot:
         proposed = self._planned(self._on_record, stats, budget)
         if proposed.same_settings(self.plan):
             self.cause = proposed.cause
-        if proposed.same_settings(self.plan) or not self._board.has_room(proposed):
-            return
-        self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
+        elif self._board.has_room(proposed):
+            self._put_in_force(replace(proposed, version=self._last_version + 1), at_s)
+        self.fault.works("controller")
 
     def _planned(self, previous: DropPlan, stats: Stats, budget: Budget) -> DropPlan:
         keep_all = self.orders.why_keep_all(budget.cause)
@@ -255,6 +263,7 @@ class Pilot:
         if not self._dry_run:
             self._whole.planned(plan, self._board.schedule)
         from_s = self._board.post(plan, self.doubts, at_once=at_once)
+        self.fault.works("publish")
         self.plan, self.cause = plan, plan.cause
         self.lessons.planned(plan)
         self.controller.planned(plan.version, from_s)
@@ -288,6 +297,12 @@ class Pilot:
 
     def _restate_doubts(self) -> None:
         self._attempt(lambda: self._board.restate(self.doubts))
+
+    @property
+    def why_not_shedding(self) -> str:
+        """What has failed, in words, so that no row can be dropped now whatever the plan says; empty where nothing has."""
+        failed = self.fault.why_not_shedding(keeps_everything=self.plan.keeps_everything)
+        return self.facts.reads_no_plan or failed
 
     @property
     def running_plan(self) -> DropPlan | None:
@@ -370,25 +385,14 @@ class Pilot:
                 try:
                     if self.plan is not self._board.schedule.newest:
                         self._board.post(self.plan, self.doubts)  # it could not be published before
+                        self.fault.works("publish")
                     elif self.plan.keeps_everything or self._patience.lasts:
                         self._board.renew()
+                        self.fault.works("publish")
                     elif self._patience.ran_out():
                         self.fault("silence", "nothing was heard of the query for long; the plan's lease will run out")
                 except Exception as error:  # the next renewal may succeed; if none does, the lease runs out
                     self.fault("publish", f"the plan's lease was not renewed: {error}")
-
-    def fault(self, kind: str, detail: str) -> None:
-        """Count a failure, put it on record, and warn the first time its kind occurs."""
-        detail = redacted(detail)
-        with self._lock:
-            self.faults[kind] += 1
-            first = self.faults[kind] == 1
-        if first:
-            log.warning("jettison: %s (further faults of this kind are only counted)", detail)
-        try:
-            self.ledger.fault(time.time(), kind, detail)
-        except Exception:
-            self.faults["ledger"] += 1
 
     def _run(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)

@@ -39,6 +39,8 @@ class QueryFacts:
         fault: Callable[[str, str], None],
     ) -> None:
         self._whole, self._lock, self._restate, self.fault = whole, lock, restate, fault
+        self.reads_no_plan = ""
+        """That, in words, where the query that runs is not the one that was guarded."""
         self.takes_every_row: bool | None = None
         """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
         self.sees_all_input = False
@@ -88,7 +90,8 @@ class QueryFacts:
     def unguarded(self) -> None:
         """The query that runs is not the one that was guarded: say so."""
         what = "the query that was started does not read this shedder's plan, and keeps every row"
-        self.fault("guard", f"{what}: is the guarded DataFrame in it?")
+        self.reads_no_plan = f"{what}: is the guarded DataFrame in it?"
+        self.fault("guard", self.reads_no_plan)
 
     def shared(self, query: str) -> None:
         """Another query runs under these plans, and what it drops is in no books: no answer is certain from now on."""

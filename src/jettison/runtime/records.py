@@ -63,11 +63,15 @@ class Fault(LedgerRecord, kw_only=True, tag="fault"):
 
 
 class Order(LedgerRecord, kw_only=True, tag="order"):
-    """A person has set something while the query runs: what is new, in words, the bound now, and all orders that stand."""
+    """A person has set something while the query runs: what is new, in words, the bound now, and all orders that stand.
+
+    `refused` is the mark of orders that the query cannot obey, and the text says why.
+    """
 
     text: str
     latency_bound_s: Number
     orders: dict[str, Any]
+    refused: str | UnsetType = UNSET
 
 
 class Stop(LedgerRecord, kw_only=True, tag="stop"):

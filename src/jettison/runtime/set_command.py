@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jettison.core import storage
 from jettison.core.storage import Folder
-from jettison.errors import Unsupported, did_you_mean, refuse
+from jettison.errors import InvalidSetting, Unsupported, did_you_mean, refuse
 from jettison.runtime import orders
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import LONGEST_WORDS, DamagedOrders, LatencyOrder, Order, Orders, ProtectOrder, author
@@ -66,16 +66,17 @@ def _give(console: Console, home: Folder, given: dict[str, Any]) -> None:
         _show(console, home)
         return
     written = orders.write(home, wanted)
-    _say(console, changed)
     sign = sign_of_life(home)
     if sign is None or sign.at_s is None or time.time() - sign.at_s > SILENT_S:
+        _say(console, changed)
         _say(console, "no query runs on this checkpoint: the next one that is started will obey, or say why not")
         return
     refusal = _refusal(Ledger(home / "ledger"), written)
     if refusal:
         if orders.standing(home).mark == written.mark:
             orders.write(home, before)
-        refuse("orders that the query can obey", refusal, hint="what stood before stands again")
+        raise InvalidSetting(f"{refusal} What stood before stands again.")
+    _say(console, changed)
     _say(console, "the query obeys from its next plan on, and after a restart; it is on record")
 
 
@@ -84,11 +85,11 @@ def _refusal(ledger: Ledger, written: Orders) -> str:
     deadline_s = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline_s:
         time.sleep(_LOOK_S)
-        carried, fault = ledger.last("order"), ledger.last("fault")
-        if carried is not None and carried["orders"].get("mark") == written.mark:
+        carried = ledger.last("order") or {"orders": {}}
+        if carried["orders"].get("mark") == written.mark:
             return ""
-        if fault is not None and written.mark in fault["detail"]:
-            return str(fault["detail"])
+        if carried.get("refused") == written.mark:
+            return str(carried["text"]).removeprefix("refused: ")
     hint = "look at `jettison top`: is the query alive, and may it read what you write? Once it does, it will obey"
     refuse(f"an answer of the query within {_ANSWER_S:g} s", "none", hint=hint, error=Unsupported)
 

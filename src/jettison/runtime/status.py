@@ -35,7 +35,7 @@ class Status:
     Parameters
     ----------
     mode
-        "keeping everything", "shedding", "thinning late rows" (and no others), "dry run", or "ended".
+        "keeping everything", "shedding", "thinning late rows" (and no others), "not shedding", "dry run", or "ended".
     keep_fraction
         Share of the unprotected rows that the plan in force keeps, by drop point; never the share dropped.
     plan_version, cause
@@ -46,7 +46,9 @@ class Status:
         Totals of this run over the batches on record. Where drop points follow one another, rows count once, at the
         entrance.
     faults
-        How often something failed, by kind; while it did, every row was kept.
+        How often something failed in this run, by kind.
+    not_shedding
+        What has failed, in words, so that every row is kept now whatever the plan says; empty where nothing has.
     companions
         How others that drop rows in the query are doing, by name; see `Companion`.
     late_keep_fraction
@@ -79,6 +81,7 @@ class Status:
     rows_seen: int
     rows_kept: int
     faults: Mapping[str, int]
+    not_shedding: str = ""
     companions: Mapping[str, object] = field(default_factory=dict)
     late_keep_fraction: Mapping[str, float] = field(default_factory=dict)
     rows_by_point: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -99,8 +102,10 @@ class Status:
 
     def __str__(self) -> str:
         latency = "no batch yet" if self.latency_s is None else f"{self.latency_s:.2f} s"
-        companions = "".join(f"; {name}: {status}" for name, status in self.companions.items())
-        bounds = "".join(f"; {one.words(name)}" for name, one in self.bounds.items())
+        failed = ", ".join(f"{kind} {times:,}" for kind, times in self.faults.items())
+        after = "".join(f"; {one.words(name)}" for name, one in self.bounds.items())
+        after += f"; faults: {failed}" * bool(failed)
+        after += "".join(f"; {name}: {status}" for name, status in self.companions.items())
         about = "about " if self.estimated_batches else ""
         rows = f"{about}{self.rows_kept:,} of {self.rows_seen:,} rows kept"
         if self.estimated_batches:
@@ -108,13 +113,14 @@ class Status:
         if self.mode == "ended":
             why = "" if self.error is None else f" by an error ({reason(self.error)})"
             last = f"last latency {latency} of {self.latency_bound_s:g} s, last plan {self.plan_version}: {self.cause}"
-            return f"ended{why}, {rows} in {self.batches} batches, {last}{bounds}{companions}"
+            return f"ended{why}, {rows} in {self.batches} batches, {last}{after}"
+        head = f"{self.mode}: {self.not_shedding}" if self.not_shedding else self.mode
         running = f" {self.running_batch}" if self.running_batch and self.mode != "dry run" else ""
         lag = "" if self.lag_rows is None else f", {self.lag_rows:,} rows ({self.lag_s or 0.0:.1f} s) behind the source"
         set_by_hand = f"; in force until cleared: {', '.join(self.orders)}" if self.orders else ""
         return (
-            f"{self.mode} (keep fraction: {self._shares()}){running}, latency {latency} of {self.latency_bound_s:g} s{lag}, "
-            f"{rows}, plan {self.plan_version}: {self.cause}{set_by_hand}{bounds}{companions}"
+            f"{head} (keep fraction: {self._shares()}){running}, latency {latency} of {self.latency_bound_s:g} s{lag}, "
+            f"{rows}, plan {self.plan_version}: {self.cause}{set_by_hand}{after}"
         )
 
     def _shares(self) -> str:

@@ -37,7 +37,7 @@ class Tally:
         expected: Mapping[str, float] = MappingProxyType({}),
         entrance: frozenset[str] = frozenset(),
     ) -> None:
-        self._protected = protected
+        self.protected = protected
         self._expected = expected
         self._entrance = entrance
         self.estimated = 0
@@ -74,7 +74,7 @@ class Tally:
             if report.input_rows:  # Spark reports 0 where it cannot tell
                 self._blend(self._input_share, name, point.seen / report.input_rows)
             setting = in_force.points.get(name) if in_force else None
-            if name in self._protected and setting is not None and setting.keep_fraction < 0.95:
+            if name in self.protected and setting is not None and setting.keep_fraction < 0.95:
                 protected = share_protected(point.kept / point.seen, setting.keep_fraction)
                 self._blend(self._protected_share, name, protected)
 

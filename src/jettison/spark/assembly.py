@@ -187,9 +187,11 @@ class Assembly:
         """Claim the checkpoint and make a run; `on_loss` is called should another driver take the checkpoint."""
         assert self.spark is not None
         close_ended(self._checkpoint)
-        self.owner.claim(on_loss)
+        with validate.writable(self._folder):
+            self.owner.claim(on_loss)
         try:
-            run = self._run(self.spark, settings, companions)
+            with validate.writable(self._folder):
+                run = self._run(self.spark, settings, companions)
         except BaseException:
             self.owner.release()
             raise
@@ -245,8 +247,9 @@ class Assembly:
         if self.spark is None:
             validate.since(spark, (4, 0), "a guard")
             close_ended(self._checkpoint)
-            self.owner.refuse_second()
-            self._channel.prepare()
+            with validate.writable(self._folder):
+                self.owner.refuse_second()
+                self._channel.prepare()
             self.plan_read_s = self._channel.read_cost_s(spark)
             self.spark = spark
             doubts.register(spark, self._channel)

@@ -302,6 +302,7 @@ def _check_columns(rows: DataFrame, settings: PartitionSettings) -> None:
         got = f"{settings.key!r} of type {kind.simpleString()}"
         refuse("`key` must name a column of single values", got, where=_WHERE, hint=hint)
     if settings.arrival is not None:
+        validate.present(rows, settings.arrival, "arrival", where=_WHERE)  # by that very name: functions see batches
         validate.timestamp(rows, settings.arrival, where=_WHERE)
     if settings.value is not None:
         name = column_of(settings.value)

@@ -22,7 +22,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
-from jettison.errors import Unsupported, explain
 from jettison.runtime.companion import Companion
 from jettison.runtime.inquiry import Asked, Inquiry
 from jettison.runtime.owner import Owner
@@ -34,13 +33,13 @@ from jettison.spark.drop_point import DropPoint
 from jettison.spark.listener import IDLE_AFTER_S, ProgressListener, report_of
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
+from jettison.spark.spark_errors import explained
 from jettison.spark.unstarted import launching
+from jettison.spark.untold_trigger import UntoldTrigger
 
 _LOOK_AGAIN_S = 0.1
 _CLOSING_S = 60.0
 _IDLE_AFTER = "spark.sql.streaming.noDataProgressEventInterval"
-# Spark's word for what it refuses there. A writer shows its trigger to nobody, so it cannot be seen before.
-_REAL_TIME = "STREAMING_REAL_TIME_MODE"
 _by_checkpoint: dict[str, Run] = {}
 
 
@@ -70,6 +69,7 @@ class Run:
             report_of, points=tuple(points.values()), mechanisms=mechanisms, answers_metric=answers_metric
         )
         self._plan_reader = PlanReader(pilot.facts, tuple(points.values()), mechanisms)
+        self._trigger = UntoldTrigger(pilot.controller.settings.trigger_interval_s, pilot.fault)
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
         self._inquiry: Inquiry | None = None
@@ -92,8 +92,8 @@ class Run:
                 started(str(query.runId))
         except BaseException as error:
             self.close("the query did not start")
-            if _REAL_TIME in str(error):
-                raise Unsupported(_explained(str(error))) from error
+            if ours := explained(error):
+                raise ours from error
             raise
         self._query = query
         doubts.started(self._spark, self._channel)
@@ -126,6 +126,8 @@ class Run:
         late = {name: share for name, share in of_late.items() if share != keep[name]}
         only_late = late and all(share >= 1.0 for share in keep.values())
         mode = "keeping everything" if plan.keeps_everything else "thinning late rows" if only_late else "shedding"
+        if failed := self.pilot.why_not_shedding:
+            mode = "not shedding"
         lag_rows, lag_s = (None, None) if ended or (lag := self.pilot.lag) is None else lag
         return Status(
             mode="ended" if ended else "dry run" if dry_run or orders.dry_run else mode,
@@ -138,6 +140,7 @@ class Run:
             rows_seen=tally.seen,
             rows_kept=tally.kept,
             faults=dict(self.pilot.faults),
+            not_shedding=failed,
             companions={companion.name: companion.status() for companion in self._companions},
             late_keep_fraction=late,
             rows_by_point=dict(tally.by_point),
@@ -192,7 +195,7 @@ class Run:
         if not first:
             self._closed.wait(_CLOSING_S)
             return
-        self.error = None if error is None else _explained(error)
+        self.error = None if error is None else str(explained(error) or error)
         try:
             self._finish()
         finally:
@@ -230,6 +233,7 @@ class Run:
             return True
         try:
             status = self._query.status
+            self._trigger.look(status["message"])
             return bool(status["isTriggerActive"] and status["isDataAvailable"])
         except Exception:  # the JVM may be gone
             return True
@@ -266,8 +270,8 @@ class Run:
             try:
                 return await_termination(timeout)
             except StreamingQueryException as error:
-                if _REAL_TIME in str(error):
-                    raise Unsupported(_explained(str(error))) from error
+                if ours := explained(error):
+                    raise ours from error
                 raise
             finally:
                 self._close_if_ended()
@@ -286,13 +290,3 @@ def close_ended(checkpoint: str) -> None:
     run = _by_checkpoint.get(checkpoint)
     if run is not None:
         run._close_if_ended()
-
-
-def _explained(error: str) -> str:
-    """What made a query end, with the reason where it is Jettison's."""
-    if _REAL_TIME not in error:
-        return error
-    hint = "leave `realTime` out of the trigger: a plan is read once a micro-batch, and latency ends with its commit"
-    return explain(
-        "a guarded query must run in micro-batches", f"real-time mode ({error.partition(chr(10))[0]})", hint=hint
-    )

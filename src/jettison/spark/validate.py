@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from jettison.core.redact import redacted
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, MissingColumn, Unsupported, did_you_mean, refuse
 
@@ -38,6 +40,17 @@ def checkpoint(given: object) -> Folder:
     if (folder := Folder(given)).is_blocked:
         refuse(expected, f"{str(given)!r}, where a file lies", hint=hint)
     return folder
+
+
+@contextmanager
+def writable(home: Folder) -> Iterator[None]:
+    """Say of what fails to be written beside the checkpoint where that is, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        hint = "choose another, or see that this user may write there and that there is room"
+        expected = "`checkpoint` must be a folder that this process can write"
+        refuse(expected, f"{redacted(home.parent.uri)!r} ({error})", hint=hint, error=Unsupported, cause=error)
 
 
 def new_name(name: str | None, taken: Collection[str]) -> str:
@@ -123,7 +136,8 @@ def identified(
 
 def identity(rows: DataFrame, row_id: str | Sequence[str], *, where: str) -> tuple[str, ...]:
     """Names of the identity columns: at least one, all present, all of a type that can be hashed."""
-    names = tuple(_unquoted(name, rows) for name in ((row_id,) if isinstance(row_id, str) else tuple(row_id or ())))
+    given = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
+    names = tuple(resolved(rows, _unquoted(name, rows), "row_id", where=where) for name in given)
     if not names:
         expected, hint = (
             "`row_id` must name the columns that identify a row",
@@ -131,7 +145,6 @@ def identity(rows: DataFrame, row_id: str | Sequence[str], *, where: str) -> tup
         )
         refuse(expected, "none", where=where, hint=hint)
     for name in names:
-        present(rows, name, "row_id", where=where)
         if not can_be_hashed(kind := rows.schema[name].dataType):
             expected, hint = "`row_id` must name columns that can be hashed", "use one of its values"
             refuse(expected, f"{name!r} of type {kind.simpleString()}", where=where, hint=hint)
@@ -159,7 +172,7 @@ def _unquoted(name: str, rows: DataFrame) -> str:
 
 def timestamp(rows: DataFrame, name: str, *, where: str, argument: str = "arrival") -> str:
     """Name of a timestamp column of `rows`."""
-    present(rows, name, argument, where=where)
+    name = resolved(rows, name, argument, where=where)
     kind = rows.schema[name].dataType
     if not isinstance(kind, (TimestampType, TimestampNTZType)):
         expected, got = f"`{argument}` must name a timestamp column", f"{name!r} of type {kind.simpleString()}"
@@ -213,6 +226,19 @@ def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
         expected = f"`{argument}` must name a column of the stream ({', '.join(rows.columns)})"
         hint = did_you_mean(name, rows.columns, otherwise="select the column before the guard")
         refuse(expected, repr(name), where=where, hint=hint, error=MissingColumn)
+
+
+def resolved(rows: DataFrame, name: str, argument: str, *, where: str) -> str:
+    """What a column that must be there is called: Spark ignores case, unless the session says otherwise."""
+    alike = [column for column in rows.columns if column.lower() == name.lower()]
+    if name not in rows.columns and len(alike) == 1 and _ignores_case(rows.sparkSession):
+        return alike[0]
+    present(rows, name, argument, where=where)
+    return name
+
+
+def _ignores_case(spark: SparkSession) -> bool:
+    return spark.conf.get("spark.sql.caseSensitive", "false") == "false"
 
 
 def in_short(error: PySparkException) -> str:

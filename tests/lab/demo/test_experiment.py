@@ -95,13 +95,21 @@ class TestMeter:
 
     def test_the_latency_shown_is_the_age_of_the_oldest_row_without_an_answer(self) -> None:
         meter, query = self.meter()
-        status = SimpleNamespace(keep_fraction={"rides": 0.4}, cause="why")
+        status = SimpleNamespace(keep_fraction={"rides": 0.9}, rows_by_point={"rides": (500, 200)}, cause="why")
         moment = meter.moment(SimpleNamespace(status=lambda: status))  # type: ignore[arg-type]
         assert (moment.latency_s, moment.elapsed_s, moment.total_s) == (pytest.approx(20.0), pytest.approx(20.0), 50.0)
         assert (moment.arrival_rows_per_s, moment.kept_fraction, moment.note) == (600, 0.4, "why")
         query.recentProgress.append(Progress(0, 500))  # the rows of the first 5 s
         assert meter.moment(None).latency_s == pytest.approx(15.0)
         assert meter.moment(None).latency_s == pytest.approx(15.0), "a batch counts once"
+
+    def test_the_share_shown_is_what_the_last_batches_kept_and_not_what_the_next_plan_says(self) -> None:
+        meter, _ = self.meter()
+        shown = []
+        for counted in [{}, {"rides": (1000, 1000)}, {"rides": (1000, 1000)}, {"rides": (3000, 1500)}]:
+            status = SimpleNamespace(keep_fraction={"rides": 0.52}, rows_by_point=counted, cause="why")
+            shown.append(meter.moment(SimpleNamespace(status=lambda status=status: status)).kept_fraction)  # type: ignore[arg-type, misc]
+        assert shown == [1.0, 1.0, 1.0, 0.25]
 
     def test_batches_between_two_looks_are_counted_too(self) -> None:
         meter, query = self.meter(Progress(0, 100))

@@ -261,3 +261,35 @@ def test_behind_a_limit_the_sources_own_count_says_nothing(fly, folder):
     pilot.batch(report(0, rows=10, seen={"rows": 10}, kept={"rows": 10}))
     pilot.close()
     assert not records(folder, "batch")[0]["points"]["rows"]["exact"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "options", "said"),
+    [
+        (4_900, {}, False),
+        (0, {}, True),
+        (10_000, {}, True),
+        (10_000, {"protected": frozenset({"rows"})}, False),
+        (0, {"protected": frozenset({"rows"})}, True),
+    ],
+)
+def test_rows_that_are_kept_or_dropped_in_lumps_are_equal_in_their_identity_and_that_is_said_once(
+    fly, folder, kept, options, said
+):
+    pilot = fly(FakePublisher(), **options)
+    shed(pilot, 0.5, number=0)
+    for number in range(1, 8):
+        pilot.batch(counted(number, kept=kept, version=2))
+    pilot.close()
+    faults = [fault["detail"] for fault in records(folder, "fault") if fault["kind"] == "identity"]
+    assert ["are equal in `row_id`" in fault for fault in faults] == [True] * said
+
+
+def test_few_rows_and_counts_that_are_estimates_tell_nothing_of_identities(fly, folder):
+    pilot = fly(FakePublisher())
+    shed(pilot, 0.5, number=0)
+    for number in range(1, 8):
+        pilot.batch(counted(number, rows=100, kept=0, version=2))
+        pilot.batch(report(10 + number, version=2))
+    pilot.close()
+    assert not records(folder, "fault")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from jettison.policies import UniformDrop
 from jettison.runtime.patience import Patience
-from pilot_parts import FakePublisher, FilePublisher, counted, records, report, shed, warnings
+from pilot_parts import PATIENCE_S, FakePublisher, FilePublisher, counted, records, report, shed, warnings
 
 
 def test_when_the_controller_fails_every_row_is_kept_and_the_next_batch_works_again(fly, folder, caplog):
@@ -268,3 +270,51 @@ def test_a_policy_that_fails_to_learn_costs_no_batch_its_record(fly, folder):
     pilot.close()
     assert [record["batch_id"] for record in records(folder, "batch")] == [0, 1]
     assert pilot.faults == {"policy": 4}
+
+
+def test_while_nothing_can_be_put_on_record_nothing_is_shed_and_that_is_said(fly, folder):
+    pilot = fly(FakePublisher())
+    shed(pilot, 1.0, number=0)
+    assert until(lambda: records(folder, "batch"))
+    assert not pilot.why_not_shedding
+    ledger = Path(folder.located[1]) / "ledger"
+    shutil.move(ledger, ledger.with_name("elsewhere"))
+    ledger.write_text("no folder")
+    shed(pilot, 1.0, number=1)
+    assert until(lambda: pilot.why_not_shedding)
+    assert "Not a directory" in pilot.why_not_shedding
+    ledger.unlink()
+    shed(pilot, 1.0, number=2)
+    assert until(lambda: not pilot.why_not_shedding)
+    assert pilot.faults["ledger"] >= 1
+
+
+def test_what_fails_stands_until_it_works_again(fly):
+    publisher = FakePublisher()
+    pilot = fly(publisher)
+    shed(pilot, 0.5, number=0)
+    pilot.batch(counted(1, version=None))
+    assert pilot.why_not_shedding == "batch 1 found no valid plan and kept every row"
+    pilot.batch(counted(2, version=2))
+    assert not pilot.why_not_shedding
+    pilot.ledger.batch = lambda *_, **__: (_ for _ in ()).throw(OSError("disk full"))
+    pilot.batch(counted(3, version=2))
+    assert until(lambda: pilot.faults["ledger"])
+    assert not pilot.why_not_shedding, "the plan that drops goes on"
+    publisher.error = OSError("disk gone")
+    shed(pilot, 0.25, number=4)
+    assert pilot.why_not_shedding == "OSError: disk gone; the plan's lease will run out"
+
+
+def test_a_query_without_its_guard_is_not_said_to_shed(fly):
+    pilot = fly(FakePublisher())
+    shed(pilot, 0.5, number=0)
+    pilot.facts.unguarded()
+    assert "does not read this shedder's plan" in pilot.why_not_shedding
+
+
+def until(holds):
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := holds()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found

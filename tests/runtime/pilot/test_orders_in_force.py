@@ -88,15 +88,18 @@ def test_another_bound_reaches_the_controller_and_ends_with_its_order(fly, folde
     assert [record["latency_bound_s"] for record in records(folder, "order")] == [7.0, 3.0]
 
 
-def test_orders_that_cannot_be_obeyed_change_nothing_and_are_a_fault(fly, folder):
+def test_orders_that_cannot_be_obeyed_change_nothing_and_whoever_gave_them_can_read_why(fly, folder, caplog):
     pilot = fly(FakePublisher(), terms=Terms(SETTINGS, least_bound_s=1.0))
     obeyed = give(folder, pilot, bound(7.0))
     refused = orders.write(folder, bound(0.5))
-    until(lambda: pilot.faults["order"])
+    until(lambda: records(folder, "order")[-1].get("refused") == refused.mark)
     assert pilot.orders == obeyed
     assert pilot.latency_bound_s == 7.0
-    (fault,) = records(folder, "fault")
-    assert f"order {refused.mark} is refused: a latency bound above 1 s, got 0.5 s." in fault["detail"]
+    last = records(folder, "order")[-1]
+    assert last["text"].startswith("refused: a latency bound above 1 s, got 0.5 s.")
+    assert (last["latency_bound_s"], last["orders"]["mark"]) == (7.0, obeyed.mark), "what stands"
+    assert not records(folder, "fault")
+    assert any("an order is refused: a latency bound" in line for line in warnings(caplog))
 
 
 def test_what_stood_stands_after_a_restart_and_that_is_said(fly, folder, caplog):

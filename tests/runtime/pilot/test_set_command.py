@@ -85,11 +85,16 @@ def test_what_stands_already_is_not_given_twice(alive, folder, give):
     assert len(records(folder, "order")) == 1
 
 
-def test_orders_that_the_query_refuses_are_taken_back(alive, folder, give):
+def test_orders_that_the_query_refuses_are_taken_back_and_not_said_to_be_set(alive, folder, give, tmp_path):
     pilot = alive(terms=Terms(SETTINGS, least_bound_s=1.0))
     give(bound_s=7.0)
-    with pytest.raises(InvalidSetting, match=r"is refused: a latency bound above 1 s, got 0\.5 s.* stands again"):
-        give(bound_s=0.5)
+    console = Console(file=io.StringIO(), width=400)
+    with pytest.raises(InvalidSetting, match=r"^a latency bound above 1 s, got 0\.5 s\. .* stands again\.$") as error:
+        run_set(console, str(tmp_path), bound_s=0.5)
+    assert console.file.getvalue() == "", "nothing is said to be set"
+    assert str(error.value).count("Hint") == 1
+    assert not pilot.faults, "the person has been told"
+    assert records(folder, "order")[-1]["text"].startswith("refused: a latency bound above 1 s")
     assert orders.standing(folder).latency.seconds == 7.0
     assert pilot.latency_bound_s == 7.0
     give(keep_everything=True)

@@ -24,6 +24,7 @@ from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.landing import Landing
 from jettison.lab.demo.pipeline import INTERVAL_S, POINT, Runner, fares, raw_rides, started
 from jettison.lab.demo.schedule import Phase
+from jettison.runtime.status import Status
 from jettison.spark.listener import report_of
 
 # Often enough to look alive, seldom enough not to take part in the experiment.
@@ -97,7 +98,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the terminal shows while a run goes on."""
+    """What the terminal shows while a run goes on; `kept_fraction` is that of the last batches on record."""
 
     run: str
     elapsed_s: float
@@ -204,6 +205,7 @@ class _Meter:
     def __init__(self, name: str, feed: RideFeed, query: StreamingQuery) -> None:
         self._name, self._feed, self._query = name, feed, query
         self._last_batch, self._taken = -1, 0
+        self._counted, self._kept_fraction = (0, 0), 1.0
 
     def moment(self, shedder: jt.Shedder | None) -> Moment:
         self._count()
@@ -217,11 +219,19 @@ class _Meter:
             elapsed_s=elapsed_s,
             total_s=self._feed.schedule.duration_s,
             arrival_rows_per_s=_rate_at(self._feed.phases, elapsed_s),
-            kept_fraction=1.0 if status is None else status.keep_fraction[POINT],
+            kept_fraction=1.0 if status is None else self._kept(status),
             # The oldest row without an answer: what a person at the dashboard waits for right now.
             latency_s=max(now_s - oldest_s, 0.0),
             note="" if status is None else status.cause,
         )
+
+    def _kept(self, status: Status) -> float:
+        """A plan is for the next batch, and says nothing of late rows."""
+        seen, kept = status.rows_by_point.get(POINT, self._counted)
+        if seen > self._counted[0]:
+            self._kept_fraction = (kept - self._counted[1]) / (seen - self._counted[0])
+            self._counted = seen, kept
+        return self._kept_fraction
 
     def _count(self) -> None:
         last = self._query.lastProgress

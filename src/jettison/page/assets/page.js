@@ -249,10 +249,11 @@ const PANELS = {
 
 function tiles(view) {
   const over = view.latency_s != null && view.bound_s != null && view.latency_s > view.bound_s;
+  const stuck = view.running_batch_s != null && view.bound_s != null && view.running_batch_s > view.bound_s;
   const about = view.estimated_batches ? "about " : "";
   const shares = view.points.filter((point) => point.keep_fraction != null && point.entrance).map((point) => point.keep_fraction);
   const entries = [
-    ["Latency", seconds(view.latency_s), view.bound_s == null ? "" : `of ${seconds(view.bound_s)} allowed`, over],
+    ["Latency", seconds(view.latency_s), (view.bound_s == null ? "" : `of ${seconds(view.bound_s)} allowed`) + (stuck ? `; the batch that runs has taken ${seconds(view.running_batch_s)}` : ""), over || stuck],
     ["Plan keeps", shares.length ? percent(Math.min(...shares)) : "–", shares.length > 1 ? "at the strictest drop point" : view.dry_run ? "dry run: nothing is dropped" : view.policy],
     ["Rows kept", view.seen ? percent(view.kept / view.seen) : "–", `${about}${short.format(view.kept)} of ${short.format(view.seen)}`],
     ["Rows dropped", short.format(view.dropped), `in ${number.format(view.batches)} batches`],

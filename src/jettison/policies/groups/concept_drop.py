@@ -47,7 +47,8 @@ class ConceptDrop(GroupPolicy):
     error, confidence
         Relative error of a group's mean that is good enough. Rows beyond it are dropped even when there is time.
     variation
-        Coefficient of variation of values within a group, from which the rows for `error` follow.
+        Coefficient of variation of values within a group, from which the rows for `error` follow. Without `value` it is
+        taken as given, and the plan's cause says so.
     value
         The value that the query aggregates, likewise. Where given, the rows for `error` follow from the mean and variance
         of the rows kept, all groups together, as soon as there are some.
@@ -127,6 +128,8 @@ class ConceptDrop(GroupPolicy):
         points = {name: self._setting(name, point, budget, room, remarks) for name, point in stats.points.items()}
         if fitting < (self.max_groups or fitting + 1) and any(one.named_groups == room for one in points.values()):
             remarks.append(f"the plan has room for {room:,} groups a drop point")
+        if self.error is not None and self.value is None:
+            remarks.append(f"the error assumes a variation of {self.variation:g}, unmeasured without `value`")
         return DropPlan(version=0, points=points, cause="; ".join([budget.cause, *remarks]))
 
     def _setting(self, name: str, point: PointStats, budget: Budget, room: int, remarks: list[str]) -> GroupDrop:

@@ -53,6 +53,10 @@ class RandomDrop(Setting):
         """Whether no row at all is dropped, late or not."""
         return self.keep_fraction >= 1.0 and (self.late_keep_fraction is None or self.late_keep_fraction >= 1.0)
 
+    @property
+    def keeps_a_share(self) -> bool:
+        return True
+
     def decide(self, spec: Spec, rows: Candidates) -> Decision:
         """By the hash of the identity; while everything is kept, without it."""
         if self.keeps_everything:

@@ -17,6 +17,7 @@ from jettison.policies.window.window_needs import Pipeline
 from jettison.spark import validate
 from jettison.spark.drop_point import PLAN, DropPoint
 from jettison.spark.mechanisms.mechanism import Mechanism
+from jettison.spark.spark_errors import OTHER_WINDOWS
 
 _SESSION_MARK = "spark.sessionWindow"
 _WATERMARK_MARK = "spark.watermarkDelayMs"
@@ -93,7 +94,7 @@ class WindowMechanism(Mechanism):
         grid = self.fan.branches[place].pipeline.final
         # Partitions have no negative number: this never holds, but it ties the filter to its place.
         never = F.spark_partition_id() < -1
-        differs = F.when(_differs(F.col(window), grid), F.raise_error(_complaint(grid)))
+        differs = F.when(_differs(F.col(window), grid), F.raise_error(_complaint(F.col(window), grid)))
         return judged.where(differs.when(kept, F.lit(True)).otherwise(never)).drop(PLAN)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
@@ -172,8 +173,7 @@ def floor_divided(time: Column, by: int) -> Column:
 
 
 def _check_answers(answers: DataFrame, window: str) -> None:
-    validate.present(answers, window, "window", where="`deliver`")
-    field = answers.schema[window]
+    field = answers.schema[validate.resolved(answers, window, "window", where="`deliver`")]
     if _SESSION_MARK in field.metadata:
         refuse(
             "`WindowDrop` needs windows of a fixed size",
@@ -195,11 +195,8 @@ def _differs(window: Column, grid: Grid) -> Column:
     return (end - start != grid.size) | (F.pmod(start - grid.offset, F.lit(grid.slide)) != 0)
 
 
-def _complaint(grid: Grid) -> Column:
-    return F.lit(
-        explain(
-            f"windows of {grid}, as the policy was told",
-            "others",
-            hint="give WindowDrop the windows of the query",
-        )
-    )
+def _complaint(window: Column, grid: Grid) -> Column:
+    hint = "give WindowDrop the windows of the query"
+    told, _, rest = explain(f"windows of {grid}, {OTHER_WINDOWS}", "one from {}", hint=hint).partition("{}")
+    start, end = (window[name].cast("string") for name in ("start", "end"))
+    return F.concat(F.lit(told), start, F.lit(" to "), end, F.lit(rest))

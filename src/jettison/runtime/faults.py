@@ -1,0 +1,76 @@
+"""What failed in a run: counted, put on record, said once a kind; and which of it stands, so that nothing can be shed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from contextlib import AbstractContextManager
+
+from jettison.core.redact import redacted
+from jettison.runtime.ledger import Ledger
+from jettison.runtime.status import reason
+
+log = logging.getLogger("jettison")
+
+_STOPS_ALL = ("plan", "publish", "silence", "controller")
+_STOPS_NEW = "ledger"  # a plan is on record before it is used
+
+
+class Faults:
+    """Takes in what fails. A fault stands until the same thing has worked again.
+
+    Parameters
+    ----------
+    ledger
+        Where faults are put on record; one that cannot be is a fault too.
+    lock
+        Held while they are counted.
+
+    Examples
+    --------
+    >>> import tempfile, threading
+    >>> from jettison.core.storage import Folder
+    >>> faults = Faults(Ledger.open(Folder(tempfile.mkdtemp())), threading.RLock())
+    >>> faults("ledger", "disk full")
+    >>> faults.counts["ledger"], faults.why_not_shedding(keeps_everything=True)
+    (1, 'disk full')
+    >>> faults.works("ledger")
+    >>> faults.counts["ledger"], faults.why_not_shedding(keeps_everything=True)
+    (1, '')
+    """
+
+    def __init__(self, ledger: Ledger, lock: AbstractContextManager[object]) -> None:
+        self._ledger, self._lock = ledger, lock
+        self.counts: Counter[str] = Counter()
+        self._standing: dict[str, str] = {}
+
+    def __call__(self, kind: str, detail: str) -> None:
+        """Count a failure, put it on record, and warn the first time its kind occurs."""
+        detail = redacted(detail)
+        self._count(kind, detail)
+        if self.counts[kind] == 1:
+            log.warning("jettison: %s (further faults of this kind are only counted)", detail)
+        try:
+            self._ledger.fault(time.time(), kind, detail)
+        except Exception as error:
+            self._count("ledger", redacted(f"{type(error).__name__}: {error}"))
+
+    def _count(self, kind: str, detail: str) -> None:
+        with self._lock:
+            self.counts[kind] += 1
+            self._standing[kind] = reason(detail)
+
+    def works(self, kind: str) -> None:
+        """What failed before has worked."""
+        with self._lock:
+            self._standing.pop(kind, None)
+
+    def why_not_shedding(self, *, keeps_everything: bool) -> str:
+        """What stands that keeps all rows from being dropped; empty where nothing does.
+
+        While the ledger fails, a plan that drops stands, but one that keeps everything cannot be replaced.
+        """
+        with self._lock:
+            kinds = (*_STOPS_ALL, _STOPS_NEW) if keeps_everything else _STOPS_ALL
+            return next((self._standing[kind] for kind in kinds if kind in self._standing), "")

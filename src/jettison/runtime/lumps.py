@@ -1,0 +1,58 @@
+"""Notices rows that are kept and dropped in lumps: too many of them are equal in what is said to tell them apart."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection
+
+from jettison.core.plan import DropPlan
+from jettison.core.setting import Setting
+from jettison.core.stats import PointStats, Stats
+
+_ENOUGH_ROWS = 1000
+_SIGMAS = 6.0
+_OFF = 0.1  # of the rows: keys of some hundred rows each are no lumps yet
+_ODD = 5  # batches in a row: equal rows are odd in nearly all of them
+
+
+class Lumps:
+    """Says, once, that in several batches in a row far more or fewer rows were kept than their plans keep.
+
+    Examples
+    --------
+    >>> from jettison.policies.uniform.random_setting import RandomDrop
+    >>> half, lumps = DropPlan(2, {"rides": RandomDrop(0.5)}), Lumps()
+    >>> said = [lumps.batch(Stats(n, 0.0, 1.0, {"rides": PointStats(10_000, 0)}, 2), half) for n in range(7)]
+    >>> said[4]
+    "0 of 10,000 rows were kept at 'rides' where the plan keeps 50 %: many rows are equal in `row_id`, and share one fate"
+    >>> said[:4] + said[5:]
+    ['', '', '', '', '', '']
+    """
+
+    def __init__(self) -> None:
+        self._odd: Counter[str] = Counter()
+
+    def batch(self, stats: Stats, in_force: DropPlan | None, protected: Collection[str] = ()) -> str:
+        """Take in a batch that ran under a plan; points that are `protected` may keep any number of rows."""
+        said = ""
+        for name, point in stats.points.items():
+            setting = None if in_force is None else in_force.points.get(name)
+            if setting is None or setting.keeps_everything or not point.exact or point.seen < _ENOUGH_ROWS:
+                continue  # which tells nothing
+            self._odd[name] = self._odd[name] + 1 if _is_odd(setting, point, name in protected) else 0
+            if self._odd[name] == _ODD and not said:
+                keeps = f"{100 * setting.keep_fraction:.0f} %"
+                why = "many rows are equal in `row_id`, and share one fate"
+                said = (
+                    f"{point.kept:,} of {point.seen:,} rows were kept at {name!r} where the plan keeps {keeps}: {why}"
+                )
+        return said
+
+
+def _is_odd(setting: Setting, point: PointStats, protected: bool) -> bool:
+    if not setting.keeps_a_share:
+        return False
+    least, most = sorted((setting.keep_fraction, setting.keep_fraction_of_late))
+    slack = _OFF * point.seen + _SIGMAS * math.sqrt(point.seen) / 2
+    return point.kept < least * point.seen - slack or (not protected and point.kept > most * point.seen + slack)
