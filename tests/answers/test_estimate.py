@@ -205,7 +205,7 @@ def test_rounding_never_makes_bounds_of_a_mean_too_short(rows, offset):
 @pytest.mark.parametrize("offset", [1e3, 1e5, 1e7, 1.7e9])
 @pytest.mark.parametrize("skewed", [False, True])
 def test_bounds_of_a_mean_far_from_zero_are_wider_but_not_without_end(size, offset, skewed):
-    """By three quarters where the skewness is lost, and by 3e-7 of the mean for what is lost of the spread."""
+    """By three quarters where the skewness is lost, and by 4e-7 of the mean for what is lost of the spread."""
     random = np.random.default_rng(size)
     x = np.exp(random.normal(size=size) / 2.0) if skewed else random.normal(size=size)
     w = np.full(size, 10.0)
@@ -213,7 +213,7 @@ def test_bounds_of_a_mean_far_from_zero_are_wider_but_not_without_end(size, offs
     slack = 1e-6 * (near.upper - near.lower) + 1e-15 * offset
     assert far.value - far.lower >= near.value - near.lower - slack
     assert far.upper - far.value >= near.upper - near.value - slack
-    assert far.upper - far.lower <= 1.75 * (near.upper - near.lower) + 3e-7 * offset
+    assert far.upper - far.lower <= 1.75 * (near.upper - near.lower) + 4e-7 * offset
 
 
 def test_missing_values_are_passed_over():

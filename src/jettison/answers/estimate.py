@@ -286,7 +286,7 @@ def _around(
 
     def of_sums(mean: Value, square: Value, cube: Value, most: Value, weight: Value) -> Value:
         lost = _ROUNDING * (weights.kept + 5.0) * square
-        spread = ops.larger(square - mean * mean, 0.0) + lost
+        spread = ops.larger(square - mean * mean, lost) + lost  # below what is lost, digits say nothing
         third = cube - mean * (3.0 * square - 2.0 * mean * mean)
         return ops.once((mean - centre, spread, third, lost * ops.sqrt(square), most, weight), of_spread)
 
