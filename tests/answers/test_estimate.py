@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -168,12 +171,49 @@ def test_protected_rows_add_no_uncertainty():
     assert with_protected.upper - with_protected.lower == pytest.approx(alone.upper - alone.lower, rel=1e-9)
 
 
-def test_large_offset_does_not_drown_the_spread():
+@pytest.mark.parametrize(("name", "offset"), [("variance", 1e9), ("avg", 300.0)])
+def test_large_offset_does_not_drown_the_spread(name, offset):
     random = np.random.default_rng(6)
     x, w = random.normal(size=500), random.choice([2.0, 5.0], 500)
-    for name in ("variance", "avg"):
-        near, far = answers(x, w)[name], answers(x + 1e9, w)[name]
-        assert far.upper - far.lower == pytest.approx(near.upper - near.lower, rel=1e-5)
+    near, far = answers(x, w)[name], answers(x + offset, w)[name]
+    assert far.upper - far.lower == pytest.approx(near.upper - near.lower, rel=1e-4)
+
+
+def exact_width(x, w) -> float:
+    """Of 95 % bounds of a mean from normal quantiles, in exact arithmetic; the square root alone is rounded."""
+    rows = [(Fraction(x), Fraction(w)) for x, w in zip(x.tolist(), w.tolist(), strict=True)]
+    total = sum(w for _, w in rows)
+    mean = sum(w * x for x, w in rows) / total
+    return 2.0 * Z * math.sqrt(sum(w * (w - 1) * (x - mean) ** 2 for x, w in rows) / total**2)
+
+
+WEIGHTS = st.one_of(st.floats(1.0, 50.0), st.sampled_from([1.0, 1.0 + 2.0**-52, 1.001, 4.0 / 3.0, 10.0, 1e6]))
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.tuples(st.one_of(st.floats(-1e3, 1e3), st.just(1.0)), WEIGHTS), min_size=1, max_size=60),
+    st.sampled_from([0.0, 0.1, -7e3, 1e5 / 3.0, 1.7e9, -1e12, 1.7e15, 1e30]),
+)
+def test_rounding_never_makes_bounds_of_a_mean_too_short(rows, offset):
+    x, w = np.array(rows).T
+    found = answers(x + offset, w)["avg"]
+    assert found.upper - found.lower >= exact_width(x + offset, w) * (1.0 - 1e-9) - 4e-16 * abs(found.value)
+
+
+@pytest.mark.parametrize("size", [30, 20_000])
+@pytest.mark.parametrize("offset", [1e3, 1e5, 1e7, 1.7e9])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_bounds_of_a_mean_far_from_zero_are_wider_but_not_without_end(size, offset, skewed):
+    """By three quarters where the skewness is lost, and by 4e-7 of the mean for what is lost of the spread."""
+    random = np.random.default_rng(size)
+    x = np.exp(random.normal(size=size) / 2.0) if skewed else random.normal(size=size)
+    w = np.full(size, 10.0)
+    near, far = answers(x, w)["avg"], answers(x + offset, w)["avg"]
+    slack = 1e-6 * (near.upper - near.lower) + 1e-15 * offset
+    assert far.value - far.lower >= near.value - near.lower - slack
+    assert far.upper - far.value >= near.upper - near.value - slack
+    assert far.upper - far.lower <= 1.75 * (near.upper - near.lower) + 4e-7 * offset
 
 
 def test_missing_values_are_passed_over():

@@ -456,6 +456,27 @@ def test_no_python_stands_in_the_plan(spark, samples, capsys):
     assert "Python" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("answers", "numbers"),
+    [
+        (lambda: [jt.avg("x")], 7),
+        (lambda: [jt.avg("x"), jt.sum("x")], 7),
+        (lambda: [jt.avg("d")], 8),  # the mean of decimals is a decimal
+        (lambda: [jt.count()], 3),
+    ],
+    ids=["avg", "avg and sum", "avg of decimals", "count"],
+)
+def test_a_group_holds_few_numbers_and_answers_share_them(spark, answers, numbers, capsys):
+    rows = spark.range(9).selectExpr(
+        "id % 2 AS key", "id / 3D AS x", "cast(id AS decimal(9,2)) AS d", "id + 1D AS jt_weight"
+    )
+    rows.groupBy("key").agg(*answers()).explain("formatted")
+    plan = capsys.readouterr().out
+    assert f"Functions [{numbers}]" in plan
+    assert "SortAggregate" not in plan
+    assert "ObjectHashAggregate" not in plan
+
+
 def test_evidence_counts_dropped_rows_and_weighs_kept_ones(spark: SparkSession) -> None:
     groups: dict[str, tuple[list[float | None], list[Any]]] = {
         "emptied": ([10.0, 20.0, None, None], [4.0, 1.0, None, None]),

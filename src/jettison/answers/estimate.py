@@ -30,6 +30,8 @@ _LARGEST_DOMINANCE = 0.5  # dominance beyond which a sample says nothing more ab
 _SPREAD_TAIL = 6.0  # how strongly the upper bound of a variance answers to kurtosis
 _LARGEST_LOG_RATIO = 3.0  # the upper bound of a variance never exceeds exp(3) = 20 times its value
 _TINY = 1e-300  # what 0 is replaced by where it would divide
+_ROUNDING = 10.0 * 2.0**-53  # what a central second moment from raw sums may lose, a row and a unit of the raw one
+_SURE = 0.1  # as dominance: how far rounding may move a skewness that is still used
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,24 @@ class Weights:
     ----------
     kept
         Number of rows.
-    uncertain
-        Number of rows of the group with w > 1, or that were dropped and only counted; those without a value included.
-    total, risk, risk_squared, risk_excess
-        Sums of w, u, u squared and u (w - 1).
+    certain
+        Whether no row of the group has w > 1, or was dropped and only counted; those without a value included.
+    excess, excess_squared
+        Sums of w - 1 and of its square: of them are `total` and `risk`, the sums of w and of u.
     """
 
     kept: Value
-    uncertain: Value
-    total: Value
-    risk: Value
-    risk_squared: Value
-    risk_excess: Value
+    certain: Value
+    excess: Value
+    excess_squared: Value
+
+    @property
+    def total(self) -> Value:
+        return self.kept + self.excess
+
+    @property
+    def risk(self) -> Value:
+        return self.excess + self.excess_squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,33 +106,29 @@ class Moments:
 
     Parameters
     ----------
-    plain_sum, plain_mean, plain_variance
-        As if nothing had been dropped: the answers when nothing was.
-    weighted_sum, risk_square
-        Sums of w x and of u x squared.
-    about_weight, about_weighted, about_risk, about_risked
-        Sums of w, w x, u and u x, each times x minus the plain mean: without cancellation.
-    at_risk
-        Number of rows with w > 1.
-    risky_sum, risky_square, skewness, kurtosis
-        Sums of x and of x squared, skewness and excess kurtosis of x over these.
+    weighted_sum
+        Sum of w x; missing without a row.
+    risk_sum, risk_square, risk_cube
+        Sums of u x, u x squared and u x cubed.
+    plain_mean, plain_variance
+        As if nothing had been dropped: of the variance, the answer when nothing was.
+    about_weight, about_weighted
+        Sums of w and w x, each times x minus the plain mean: without cancellation.
+    at_risk, kurtosis
+        Number of rows with w > 1, and excess kurtosis of x over these.
     percentiles, plain_percentiles
         At the shares of `ranks.percentile_ranks`, each row counted as often as it weighs, and each counted once.
     """
 
-    plain_sum: Value = None
+    weighted_sum: Value = None
+    risk_sum: Value = None
+    risk_square: Value = None
+    risk_cube: Value = None
     plain_mean: Value = None
     plain_variance: Value = None
-    weighted_sum: Value = None
-    risk_square: Value = None
     about_weight: Value = None
     about_weighted: Value = None
-    about_risk: Value = None
-    about_risked: Value = None
     at_risk: Value = None
-    risky_sum: Value = None
-    risky_square: Value = None
-    skewness: Value = None
     kurtosis: Value = None
     percentiles: Value = None
     plain_percentiles: Value = None
@@ -184,11 +188,11 @@ def over(ops: Ops, x: Value, y: Value) -> Value:
 
 
 def effective_rows(ops: Ops, weights: Weights) -> Value:
-    """Kept rows of equal weight that would know as much: (sum of u) squared over the sum of u squared.
+    """Kept rows of equal weight that would know as much: (sum of w - 1) squared over the sum of (w - 1) squared.
 
     Equal to the rows kept under one keep fraction. When a few rows of large weight carry the answer, only they count.
     """
-    return ops.present(over(ops, weights.risk * weights.risk, weights.risk_squared), 0.0)
+    return ops.present(over(ops, weights.excess * weights.excess, weights.excess_squared), 0.0)
 
 
 def count_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value:
@@ -200,39 +204,27 @@ def count_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answe
     def named(value: Value, margin: Value, unit: Value) -> Value:
         lower = ops.larger(value - margin * ops.larger(z - unit, 0.0), weights.kept * 1.0)
         upper, enough = value + margin * (z + unit), effective_rows(ops, weights) >= FEW_ROWS
-        return answer(ops, Estimate(value, lower, upper, value, weights.uncertain <= 0, enough))
+        return answer(ops, Estimate(value, lower, upper, value, weights.certain, enough))
 
-    parts = (weights.total, ops.sqrt(weights.risk), _unit(ops, weights, z))
+    parts = (weights.total, ops.sqrt(weights.risk), _unit(ops, weights, typical_weight(ops, weights), z))
     return ops.once(tuple(ops.present(part, 0.0) for part in parts), named)
+
+
+def typical_weight(ops: Ops, weights: Weights) -> Value:
+    """Their mean over rows at risk, each counted as often as its w - 1: the weight itself if there is only one."""
+    return 1.0 + over(ops, weights.excess_squared, weights.excess)
 
 
 def sum_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value:
     """Their sum, by Horvitz and Thompson: variance is the sum of u x squared."""
-    margin = ops.sqrt(ops.present(moments.risk_square, 0.0))
-
-    def named(mean: Value, square: Value) -> Value:
-        # Digits are lost here where the spread is small beside the mean, and matters as little for a sum.
-        variance = ops.larger(square - mean * mean, 0.0)
-
-        def about_zero(skewness: Value) -> Value:
-            cube = mean * (square + 2.0 * variance) + skewness * variance * ops.sqrt(variance)
-            return over(ops, cube, square * ops.sqrt(square))
-
-        plain, value = moments.plain_sum, moments.weighted_sum
-        return _around(ops, weights, moments, z, plain, value, margin, answer, about_zero)
-
-    rows = ops.larger(moments.at_risk * 1.0, 1.0)
-    return ops.once(tuple(ops.present(part, 0.0) / rows for part in (moments.risky_sum, moments.risky_square)), named)
+    return _around(ops, weights, moments, z, moments.weighted_sum, 0.0, 1.0, answer)
 
 
 def mean_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value:
     """Their mean, by the ratio (Hajek) estimator: variance is the sum of u (x - mean) squared over (sum of w) squared."""
 
     def named(value: Value) -> Value:
-        shift = value - moments.plain_mean
-        about_value = moments.about_risked - moments.about_risk * (value + shift) + shift * shift * weights.risk
-        margin = over(ops, ops.sqrt(ops.larger(about_value, 0.0)), weights.total)
-        return _around(ops, weights, moments, z, moments.plain_mean, value, margin, answer)
+        return _around(ops, weights, moments, z, value, value, weights.total, answer)
 
     return ops.once((over(ops, moments.weighted_sum, weights.total),), named)
 
@@ -257,11 +249,11 @@ def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, an
 
     def bounds(value: Value, rows: Value, n: Value, tail: Value, rest: Value, t: Value) -> Value:
         low = over(ops, ops.sqrt(weights.risk * tail), weights.total)
-        excess = over(ops, weights.risk_excess, weights.risk * ops.sqrt(weights.risk))
-        far = _SPREAD_TAIL * excess * ops.sqrt(rows * tail / n) / rest
+        excess = over(ops, typical_weight(ops, weights) - 1.0, ops.sqrt(weights.risk))
+        far = _SPREAD_TAIL * excess * rows * ops.sqrt(tail) / n / rest
         rise = ops.smaller(low / rest * (t + far), _LARGEST_LOG_RATIO)
         lower, upper, plain = value * ops.exp(-low * t), value * ops.exp(rise), moments.plain_variance
-        return answer(ops, Estimate(value, lower, upper, plain, weights.uncertain <= 0, rows >= FEW_ROWS_SPREAD))
+        return answer(ops, Estimate(value, lower, upper, plain, weights.certain, rows >= FEW_ROWS_SPREAD))
 
     return ops.once((ops.divide(squares, freedom), effective_rows(ops, weights), n, kurtosis), named)
 
@@ -281,54 +273,81 @@ def _around(
     weights: Weights,
     moments: Moments,
     z: float,
-    plain: Value,
     value: Value,
-    margin: Value,
+    centre: Value,
+    size: Value,
     answer: Answer,
-    of_error: Callable[[Value], Value] = lambda skewness: skewness,
 ) -> Value:
-    """Bounds at so many margins from the value, on either side of it; `of_error` gives the error's skewness of that of x."""
+    """Bounds of a value whose variance is the sum of u (x - centre) squared over `size` squared, from raw sums.
 
-    def named(margin: Value, rows: Value, unit: Value, skewness: Value) -> Value:
-        near, far = map(of_error, _skewness(ops, weights, moments, skewness))
-        return ops.once((_student(ops, rows, z), near, far), lambda *known: bounds(margin, rows, unit, *known))
+    What rounding can have taken from the spread of x is added to it, so that bounds are never too short for it. Where the
+    skewness of x is lost in rounding, both bounds move away by the largest that so many rows can have.
+    """
 
-    def bounds(margin: Value, rows: Value, unit: Value, t: Value, near: Value, far: Value) -> Value:
+    def of_sums(mean: Value, square: Value, cube: Value, most: Value, weight: Value) -> Value:
+        lost = _ROUNDING * (weights.kept + 5.0) * square
+        spread = ops.larger(square - mean * mean, lost) + lost  # below what is lost, digits say nothing
+        third = cube - mean * (3.0 * square - 2.0 * mean * mean)
+        return ops.once((mean - centre, spread, third, lost * ops.sqrt(square), most, weight), of_spread)
+
+    def of_spread(shift: Value, spread: Value, third: Value, lost: Value, most: Value, weight: Value) -> Value:
+        cubed = spread * ops.sqrt(spread)
+        skewness = ops.smaller(ops.larger(over(ops, third, cubed), -most), most)
+        known = (shift, cubed, spread + shift * shift, skewness, over(ops, 3.0 * lost, cubed), most, weight)
+        return ops.once(known, of_skewness)
+
+    def of_skewness(
+        shift: Value, cubed: Value, square: Value, skewness: Value, noise: Value, most: Value, weight: Value
+    ) -> Value:
+        near, far, noise = _skewness(ops, skewness, noise, most, weight)
+        bend = shift * (3.0 * square - 2.0 * shift * shift)  # of the third moment about the centre: without skewness
+        margin = over(ops, ops.sqrt(square * weights.risk), size)
+        per = over(ops, 1.0, square * ops.sqrt(square))
+        thirds = (bend + cubed * near, bend + cubed * far, cubed * noise)
+        rows = effective_rows(ops, weights)
+        return ops.once((*thirds, per, margin, _unit(ops, weights, weight, z), rows), bounds)
+
+    def bounds(near: Value, far: Value, noise: Value, per: Value, margin: Value, unit: Value, rows: Value) -> Value:
         # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative.
         # Of very few rows it can exceed t, which would draw a bound past the value.
-        lower = value - margin * ops.larger(t - unit * ops.smaller(near, far), 0.0)
-        upper = value + margin * ops.larger(t + unit * ops.larger(near, far), 0.0)
-        return answer(ops, Estimate(value, lower, upper, plain, weights.uncertain <= 0, rows >= FEW_ROWS))
+        t = _student(ops, rows, z)
+        lower = value - margin * ops.larger(t + unit * (per * (noise - ops.smaller(near, far))), 0.0)
+        upper = value + margin * ops.larger(t + unit * (per * (noise + ops.larger(near, far))), 0.0)
+        return answer(ops, Estimate(value, lower, upper, value, weights.certain, rows >= FEW_ROWS))
 
-    skewness = ops.present(moments.skewness, 0.0)
-    return ops.once((margin, effective_rows(ops, weights), _unit(ops, weights, z), skewness), named)
+    means = (over(ops, part, weights.risk) for part in (moments.risk_sum, moments.risk_square, moments.risk_cube))
+    most = ops.sqrt(ops.larger(effective_rows(ops, weights), 1.0))
+    return ops.once((*means, most, typical_weight(ops, weights)), of_sums)
 
 
-def _skewness(ops: Ops, weights: Weights, moments: Moments, sampled: Value) -> tuple[Value, Value]:
-    """Skewness for the bound that it draws nearer, and for the bound that it pushes away.
+def _skewness(ops: Ops, sampled: Value, noise: Value, most: Value, weight: Value) -> tuple[Value, Value, Value]:
+    """Skewness for the bound that it draws nearer, for the bound that it pushes away, and what to add to both.
 
     Skewness and error are sampled together, the more so the fewer rows are kept: of the skewness that would narrow the
     interval, half is taken when few rows are kept and all of it when nearly all are. The skewness g of n numbers cannot
     exceed sqrt(n), so samples of a long tail understate it, and those that miss the tail understate the error too: with
-    dominance d = |g| / sqrt(n), the far bound uses g / (1 - d)^4. The power 2 would restore the mean of g.
+    dominance d = |g| / sqrt(n), the far bound uses g / (1 - d)^4. The power 2 would restore the mean of g. Where g may be
+    off by `noise`, the far one is by at most 4 / (1 - d)^5 times as much.
     """
-    size = ops.sqrt(ops.larger(moments.at_risk * 1.0, 1.0))
-    rest = 1.0 - ops.smaller(ops.larger(sampled, -sampled) / size, _LARGEST_DOMINANCE)
-    dropped = over(ops, weights.risk_excess * weights.risk_excess, weights.risk * weights.risk_squared)
-    kept = 1.0 - dropped  # the keep fraction, if there is only one
-    return sampled * (0.5 + 0.5 * kept**2.0), sampled * rest**-4.0
+    rest = 1.0 - ops.smaller(ops.larger(sampled, -sampled) / most, _LARGEST_DOMINANCE)
+    sure = noise <= _SURE * most
+    known = ops.where(sure, sampled, 0.0)
+    return (
+        known * (0.5 + 0.5 * weight**-2.0),
+        known * rest**-4.0,
+        ops.where(sure, 4.0 * noise * rest**-5.0, most),
+    )
 
 
-def _unit(ops: Ops, weights: Weights, z: float) -> Value:
-    """First Edgeworth term of the studentised error, for a row share of skewness 1.
+def _unit(ops: Ops, weights: Weights, weight: Value, z: float) -> Value:
+    """First Edgeworth term of the studentised error, for a row share of skewness 1, at the typical weight.
 
     The third cumulant of the error is the sum of u (w - 2) x cubed, its covariance with its own variance estimate the
     sum of u (w - 1) x cubed. `Hall, The bootstrap and Edgeworth expansion, 1992, section 2.6`, for sums under Poisson
     sampling.
     """
     share = (z * z - 1.0) / 6.0
-    sums = (0.5 + 2.0 * share) * weights.risk_excess + share * weights.risk
-    return over(ops, sums, weights.risk * ops.sqrt(weights.risk))
+    return over(ops, (0.5 + 2.0 * share) * (weight - 1.0) + share, ops.sqrt(weights.risk))
 
 
 def _student(ops: Ops, rows: Value, z: float) -> Value:

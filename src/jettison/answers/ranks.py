@@ -18,6 +18,7 @@ from jettison.answers.estimate import (
     collapsed,
     effective_rows,
     over,
+    typical_weight,
 )
 
 _RATIO, _STEPS = 1.05, 128  # of the distances at which bounds can lie, on either side
@@ -33,6 +34,11 @@ def percentile_ranks(percentage: float) -> tuple[float, ...]:
     steps = [_RATIO**-step for step in range(_STEPS + 1)]
     below, above = ([reach * step for step in steps] for reach in (percentage, 1.0 - percentage))
     return (*(percentage - gap for gap in below), percentage, *(percentage + gap for gap in reversed(above)))
+
+
+def plain_percentile(ops: Ops, moments: Moments) -> Value:
+    """The percentile of the kept rows, each counted once: the answer while nothing was dropped."""
+    return ops.at(moments.plain_percentiles, _STEPS + 1)
 
 
 def percentile_estimate(percentage: float) -> Estimator:
@@ -66,8 +72,8 @@ def percentile_estimate(percentage: float) -> Estimator:
 
         def bounded(value: Value, enough: Value, low: Value, high: Value) -> Value:
             known = ops.present(low + high, math.inf) < math.inf
-            plain = ops.at(moments.plain_percentiles, _STEPS + 1)
-            return answer(ops, Estimate(value, low, high, plain, weights.uncertain <= 0, enough & known))
+            plain = plain_percentile(ops, moments)
+            return answer(ops, Estimate(value, low, high, plain, weights.certain, enough & known))
 
         return ops.once((ops.at(moments.percentiles, _STEPS + 1),), of_value)
 
@@ -81,7 +87,7 @@ def _square(weights: Weights, p: float, share: Value) -> Value:
 
 def _gap(ops: Ops, weights: Weights, p: float, share: Value, square: Value, z: float, side: float) -> Value:
     """How far the rank of a bound lies from p, below it if `side` is -1; `share` of the risk lies below the percentile."""
-    cube = (weights.risk_excess - weights.risk) * ((1.0 - p) ** 3 * share - p**3 * (1.0 - share))
+    cube = weights.risk * (typical_weight(ops, weights) - 2.0) * ((1.0 - p) ** 3 * share - p**3 * (1.0 - share))
     skewness = ops.present(ops.divide(cube, square * ops.sqrt(square)), 0.0)
     row = (0.5 - p) * side  # so far the rank of a percentile lies from its share, by definition
     return over(ops, ops.sqrt(square) * (z + skewness * (side * (z * z - 1.0) / 6.0)) + row, weights.total)

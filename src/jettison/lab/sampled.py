@@ -75,45 +75,42 @@ def describe(values: ArrayLike, weights: ArrayLike, kept: ArrayLike | None = Non
     x, w = np.broadcast_arrays(np.asarray(values, float), np.asarray(weights, float))
     group = np.ones(x.shape, bool) if kept is None else np.asarray(kept, bool)
     row = group & ~np.isnan(x)
-    x, uncertain = np.where(row, x, 0.0), np.sum(group & (w > 1.0), axis=-1)
+    x, certain = np.where(row, x, 0.0), ~np.any(group & (w > 1.0), axis=-1)
     w = np.where(row, w, 0.0)
     u, risky = np.where(row, w * (w - 1.0), 0.0), row & (w > 1.0)
-    kept_rows, *sums = (np.sum(part, axis=-1) for part in (row, w, u, u * u, u * (w - 1.0)))
-    return Weights(kept_rows, uncertain, *sums), _moments(x, w, u, row, risky)
+    excess = np.where(row, w - 1.0, 0.0)
+    kept_rows, *sums = (np.sum(part, axis=-1) for part in (row, excess, excess * excess))
+    return Weights(kept_rows, certain, *sums), _moments(x, w, u, row, risky)
 
 
 def _moments(x: Floats, w: Floats, u: Floats, row: Bools, risky: Bools) -> Moments:
-    n, (mean, square, _, _) = row.sum(axis=-1), _central(x, row)
-    _, risk_variance, third, fourth = _central(x, risky)
+    n, (mean, square, _) = row.sum(axis=-1), _central(x, row)
+    _, risk_variance, fourth = _central(x, risky)
     centred = np.where(row, x - mean[..., None], 0.0)
     per = NUMPY.divide
     with np.errstate(invalid="ignore"):
         return Moments(
-            plain_sum=np.where(n > 0, x.sum(axis=-1), np.nan),
+            weighted_sum=np.where(n > 0, (w * x).sum(axis=-1), np.nan),
+            risk_sum=(u * x).sum(axis=-1),
+            risk_square=(u * x * x).sum(axis=-1),
+            risk_cube=(u * x * x * x).sum(axis=-1),
             plain_mean=mean,
             plain_variance=per(square * n, n - 1.0),
-            weighted_sum=np.where(n > 0, (w * x).sum(axis=-1), np.nan),
-            risk_square=(u * x * x).sum(axis=-1),
             about_weight=(w * centred).sum(axis=-1),
             about_weighted=(w * x * centred).sum(axis=-1),
-            about_risk=(u * centred).sum(axis=-1),
-            about_risked=(u * x * centred).sum(axis=-1),
             at_risk=risky.sum(axis=-1),
-            risky_sum=np.where(risky, x, 0.0).sum(axis=-1),
-            risky_square=np.where(risky, x * x, 0.0).sum(axis=-1),
-            skewness=per(third, risk_variance**1.5),
             kurtosis=per(fourth, risk_variance**2) - 3.0,
         )
 
 
-def _central(x: Floats, row: Bools) -> tuple[Value, Value, Value, Value]:
-    """Mean and second to fourth population moments about it."""
+def _central(x: Floats, row: Bools) -> tuple[Value, Value, Value]:
+    """Mean, and second and fourth population moments about it."""
     divide, n = NUMPY.divide, row.sum(axis=-1)
     mean = divide(np.where(row, x, 0.0).sum(axis=-1), n)
     centred = np.where(row, x - mean[..., None], 0.0)
     square = centred * centred
-    second, third, fourth = (divide(part.sum(axis=-1), n) for part in (square, square * centred, square * square))
-    return mean, second, third, fourth
+    second, fourth = (divide(part.sum(axis=-1), n) for part in (square, square * square))
+    return mean, second, fourth
 
 
 def describe_ranks(values: ArrayLike, weights: ArrayLike, percentage: float) -> Moments:

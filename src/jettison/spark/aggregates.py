@@ -7,7 +7,7 @@ aggregates only. Spark computes equal sums once, so that `avg` and `sum` of one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from jettison.answers import estimate
 from jettison.answers.answer_status import BOUNDED, DEPENDENT_ROWS, EXACT, FEW_ROWS, UNCONFIRMED
 from jettison.answers.estimate import Estimate, Estimator, Moments, Ops, Weights
-from jettison.answers.ranks import percentile_estimate, percentile_ranks
+from jettison.answers.ranks import percentile_estimate, percentile_ranks, plain_percentile
 from jettison.errors import refuse
 from jettison.spark import doubts
 from jettison.spark.named_column import with_name, with_names
@@ -95,7 +95,8 @@ def count(
     A group of which no row was kept is not in the result at all.
     """
     counted = F.lit(1.0) if isinstance(col, str) and col == "*" else F.when(named(col).isNotNull(), F.lit(1.0))
-    answer = _aggregate(estimate.count_estimate, lambda x, w: Moments(), counted, window, confidence, weight, F.count)
+    made = _Made(estimate.count_estimate, lambda x, w: Moments(), lambda weights, _: weights.kept * 1.0, F.count)
+    answer = _aggregate(made, counted, window, confidence, weight)
     return answer.alias(f"count({col})")
 
 
@@ -107,7 +108,9 @@ def sum(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sum of `col` over all rows, dropped ones included. Parameters and result as for `count`."""
-    answer = _aggregate(estimate.sum_estimate, _sum_moments, col, window, confidence, weight, F.try_sum)
+    made = _Made(estimate.sum_estimate, _raw_moments, lambda _, moments: moments.weighted_sum, F.try_sum)
+    made = _Made(estimate.sum_estimate, _raw_moments, lambda _, moments: moments.weighted_sum, F.try_sum)
+    answer = _aggregate(made, col, window, confidence, weight)
     return answer.alias(f"sum({col})")
 
 
@@ -124,7 +127,8 @@ def avg(
     --------
     >>> rides.groupBy("route").agg(avg("fare").alias("fare")).select("fare.value", "fare.upper")  # doctest: +SKIP
     """
-    answer = _aggregate(estimate.mean_estimate, _mean_moments, col, window, confidence, weight, F.try_avg)
+    made = _Made(estimate.mean_estimate, _raw_moments, _plain_mean, F.try_avg)
+    answer = _aggregate(made, col, window, confidence, weight)
     return answer.alias(f"avg({col})")
 
 
@@ -136,7 +140,8 @@ def variance(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sample variance of `col`, as Spark's `var_samp`. Parameters and result as for `count`."""
-    answer = _aggregate(estimate.variance_estimate, _spread_moments, col, window, confidence, weight)
+    made = _Made(estimate.variance_estimate, _spread_moments, lambda _, moments: moments.plain_variance)
+    answer = _aggregate(made, col, window, confidence, weight)
     return answer.alias(f"variance({col})")
 
 
@@ -148,7 +153,8 @@ def stddev(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sample standard deviation of `col`, as Spark's `stddev_samp`. Parameters and result as for `count`."""
-    answer = _aggregate(estimate.stddev_estimate, _spread_moments, col, window, confidence, weight)
+    made = _Made(estimate.stddev_estimate, _spread_moments, lambda _, moments: F.sqrt(moments.plain_variance))
+    answer = _aggregate(made, col, window, confidence, weight)
     return answer.alias(f"stddev({col})")
 
 
@@ -177,7 +183,8 @@ def percentile(
     if not 0.0 <= percentage <= 1.0:
         refuse("`percentage` must lie in [0, 1]", repr(percentage), hint="0.95 for the 95th percentile")
     moments = partial(_percentile_moments, percentile_ranks(percentage))
-    answer = _aggregate(percentile_estimate(percentage), moments, col, window, confidence, weight)
+    made = _Made(percentile_estimate(percentage), moments, lambda _, known: plain_percentile(_OPS, known))
+    answer = _aggregate(made, col, window, confidence, weight)
     return answer.alias(f"percentile({col})")
 
 
@@ -208,69 +215,82 @@ def evidence(col: Column | str, *, weight: Column | str = "jt_weight") -> Column
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """How an answer is made.
+
+    Parameters
+    ----------
+    estimator, moments
+        The formulas, and what they read of the values, by column and weight.
+    plain
+        The answer where nothing was dropped, as a double; there the formulas are not even evaluated.
+    own
+        Spark's own aggregate, whose type the value has. A double without it.
+    """
+
+    estimator: Estimator
+    moments: Callable[[Column, Column], Moments]
+    plain: Callable[[Weights, Moments], Column]
+    own: Callable[[Column], Column] | None = None
+
+
 @foreseen
 def _aggregate(
-    estimator: Estimator,
-    moments: Callable[[Column, Column], Moments],
-    col: Column | str,
-    window: Column | str | None,
-    confidence: float,
-    weight: Column | str,
-    plain: Callable[[Column], Column] | None = None,
+    made: _Made, col: Column | str, window: Column | str | None, confidence: float, weight: Column | str
 ) -> Column:
-    """The answer's struct; `plain` is Spark's own aggregate, whose type the value has. A double without it."""
-    z, w = estimate.quantile(confidence), named(weight)
-    value = F.when(w.isNotNull(), named(col))  # rows that were dropped may keep some columns
-    weights, own = _weights(value.cast("double"), w), None if plain is None else plain(value)
+    """The answer's struct."""
+    z, w, x = estimate.quantile(confidence), named(weight), named(col)
+    own = None if made.own is None else made.own(_kept(x, w))
+    # Doubles of weight 1 add up to what Spark's own aggregate finds, to the bit, so that it need not be computed.
+    needed = None if own is None else F.when(~_is_double(own), own)
 
-    def answers(of_weights: Weights, of_moments: Moments, own: Column | None) -> Column:
-        made: Column = estimator(
-            _OPS, of_weights, of_moments, z, lambda _, found: by_doubt(found, of_weights.kept, own)
-        )
-        return made
+    def answers(weights: Weights, moments: Moments, own: Column | None) -> Column:
+        value = double = made.plain(weights, moments)
+        if own is not None:
+            value = F.when(_is_double(own), fitted(double, own)).otherwise(own)
+            double = F.coalesce(own.cast("double"), double)
+        estimated = made.estimator(_OPS, weights, moments, z, lambda _, found: of_estimate(found, weights.kept, own))
+        return F.when(weights.certain, of_whole(value, double, weights.kept)).otherwise(estimated)
 
-    made = _with_names((weights, moments(value, w)), answers, own)
+    found = _with_names((_weights(x.cast("double"), w), made.moments(x, w)), answers, needed)
     # Chosen out here, because Spark refuses subqueries inside the function that names are made with.
-    return F.get(made, doubts.doubt(window))
+    return F.get(found, doubts.doubt(window))
+
+
+def _plain_mean(weights: Weights, moments: Moments) -> Column:
+    return F.try_divide(moments.weighted_sum, weights.kept)
+
+
+def _kept(x: Column, w: Column) -> Column:
+    return F.when(w.isNotNull(), x)  # rows that were dropped may keep some columns
+
+
+def _is_double(own: Column) -> Column:
+    return F.typeof(own) == "double"  # known before anything is planned
 
 
 def _weights(x: Column, w: Column) -> Weights:
-    u = w * (w - 1.0)
-    sums = (F.sum(F.when(x.isNotNull(), part)) for part in (w, u, u * u, u * (w - 1.0)))
-    # A row without a weight was dropped and only counted: then the answer is never exact, whatever the others weigh.
-    return Weights(F.count(x), F.count(F.when(w.isNull() | (w > 1.0), 1)), *sums)
+    more = w - 1.0
+    of_value = F.when(x.isNotNull(), more)
+    # Null if all rows are certain. A row without a weight was dropped and only counted: then the answer is never exact.
+    excess = F.sum(F.when(w.isNull() | (w > 1.0), F.coalesce(of_value, F.lit(0.0))))
+    squared = F.sum(F.when(x.isNotNull(), more * more))
+    return Weights(F.count(_kept(x, w)), excess.isNull(), F.coalesce(excess, F.lit(0.0)), squared)
 
 
-def _sum_moments(column: Column, w: Column) -> Moments:
+def _raw_moments(column: Column, w: Column) -> Moments:
+    """The same for a sum and a mean, so that Spark adds them up once. A product without a weight is null."""
     x = column.cast("double")
-    risky, weighted = F.when(w > 1.0, x), F.sum(w * x)
+    weighted = w * x
+    risk = (w - 1.0) * weighted
     return Moments(
-        # Of the column itself: longs and decimals add up exactly. Where they do not fit, bounds still tell how much it is.
-        plain_sum=F.coalesce(F.try_sum(column).cast("double"), weighted),
-        weighted_sum=weighted,
-        risk_square=F.sum(w * (w - 1.0) * x * x),
-        at_risk=F.count(risky),
-        risky_sum=F.sum(risky),
-        risky_square=F.sum(risky * risky),
-        skewness=F.skewness(risky),
-    )
-
-
-def _mean_moments(column: Column, w: Column) -> Moments:
-    x, u = column.cast("double"), w * (w - 1.0)
-    risky = F.when(w > 1.0, x)
-    return Moments(
-        plain_mean=F.try_avg(column).cast("double"),
-        weighted_sum=F.sum(w * x),
-        about_risk=F.regr_sxy(u, x),
-        about_risked=F.regr_sxy(u * x, x),
-        at_risk=F.count(risky),
-        skewness=F.skewness(risky),
+        weighted_sum=F.sum(weighted), risk_sum=F.sum(risk), risk_square=F.sum(risk * x), risk_cube=F.sum(risk * x * x)
     )
 
 
 def _spread_moments(column: Column, w: Column) -> Moments:
-    x = column.cast("double")
+    x = _kept(column, w).cast("double")
     risky = F.when(w > 1.0, x)
     return Moments(
         plain_mean=F.avg(x),
@@ -283,7 +303,7 @@ def _spread_moments(column: Column, w: Column) -> Moments:
 
 
 def _percentile_moments(ranks: Sequence[float], column: Column, w: Column) -> Moments:
-    x, times = column.cast("double"), F.round(w * float(_PARTS)).cast("bigint")
+    x, times = _kept(column, w).cast("double"), F.round(w * float(_PARTS)).cast("bigint")
     shares = F.expr(f"array({', '.join(f'{rank!r}D' for rank in ranks)})")  # in one call to the JVM, not hundreds
     return Moments(percentiles=F.percentile(x, shares, times), plain_percentiles=F.percentile(x, shares))
 
@@ -304,37 +324,53 @@ def _with_names(parts: tuple[Any, ...], body: Callable[..., Column], own: Column
     return with_name(F.struct(*present.values()), apply)
 
 
-def by_doubt(found: Estimate, kept: Column, own: Column | None, *, dependent: str | None = DEPENDENT_ROWS) -> Column:
-    """The answer's struct for each number that `doubts.doubt` may give, as an array.
+def of_whole(value: Column, double: Column, kept: Column) -> Column:
+    """The answer's struct, of rows of which none could have been dropped, for each number that `doubts.doubt` may give.
+
+    Of such a group nothing is known when rows may be missing: it is whole, or all rows that might have been dropped have.
+    """
+
+    def named(value: Column, double: Column) -> Column:
+        def struct(doubt: Column) -> Column:
+            known, status = F.when(doubt < 1, double), F.when(doubt < 1, EXACT).otherwise(UNCONFIRMED)
+            return _struct(value, known, known, kept, status)
+
+        return F.transform(_doubts(), struct)
+
+    return with_names((value, double), named)
+
+
+def of_estimate(found: Estimate, kept: Column, own: Column | None, *, dependent: str | None = DEPENDENT_ROWS) -> Column:
+    """The same of an estimate.
 
     Parameters
     ----------
     found, kept
         The answer, and the rows that it rests on.
     own
-        Spark's own aggregate, which the value is while nothing was dropped; the value has its type. A double if `None`.
+        Spark's own aggregate: the value has its type. A double if `None`.
     dependent
         Status of an answer over rows that share decisions; `None` if its bounds take that into account.
     """
-    value, plain = found.value, found.plain
+    value, status = found.value, F.when(found.enough, BOUNDED).otherwise(FEW_ROWS)
     if own is not None:
-        whole = F.when(F.typeof(own) == "bigint", F.round(value)).otherwise(value)  # reading a long would only cut
-        value, plain = fitted(whole, own), own
+        rounded = F.when(F.typeof(own) == "bigint", F.round(value)).otherwise(value)  # reading a long would only cut
+        value = fitted(rounded, own)
 
     def struct(doubt: Column) -> Column:
-        # Of a group with no row left that could have been dropped nothing is known: whole, or all such rows have gone.
-        known, bounds = F.when(doubt < 1, found.plain), F.when(found.enough, BOUNDED).otherwise(FEW_ROWS)
-        status = F.when(found.exact, F.when(doubt < 1, EXACT).otherwise(UNCONFIRMED))
-        made = {
-            "value": F.when(found.exact, plain).otherwise(value),
-            "lower": F.when(found.exact, known).otherwise(found.lower),
-            "upper": F.when(found.exact, known).otherwise(found.upper),
-            "kept": kept,
-            "status": (status.when(doubt > 1, dependent) if dependent else status).otherwise(bounds),
-        }
-        return F.struct(*[column.alias(name) for name, column in made.items()])
+        doubted = F.when(doubt > 1, dependent).otherwise(status) if dependent else status
+        return _struct(value, found.lower, found.upper, kept, doubted)
 
-    return F.transform(F.array(*map(F.lit, range(3))), struct)
+    return F.transform(_doubts(), struct)
+
+
+def _doubts() -> Column:
+    return F.array(*map(F.lit, range(3)))
+
+
+def _struct(*parts: Column) -> Column:
+    names = ("value", "lower", "upper", "kept", "status")
+    return F.struct(*[part.alias(name) for part, name in zip(parts, names, strict=True)])
 
 
 def fitted(value: Column, like: Column) -> Column:

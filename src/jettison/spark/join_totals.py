@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jettison.answers import estimate
 from jettison.spark import doubts
-from jettison.spark.aggregates import by_doubt, fitted, named
+from jettison.spark.aggregates import fitted, named, of_estimate, of_whole
 from jettison.spark.drop_point import WEIGHT
 from jettison.spark.mechanisms.group_mechanism import WHOLE
 
@@ -119,8 +119,9 @@ def join_totals(
         F.max("largest").alias("largest"),
     )
     exact, margin, total = F.col("largest") <= 1.0, z * F.sqrt("variance"), F.col("value")
-    plain = F.coalesce(F.col("own").cast("double"), total)
     enough = F.col("decided") >= estimate.FEW_ROWS
-    found = estimate.Estimate(total, total - margin, total + margin, plain, exact, enough)
-    answers = by_doubt(found, F.col("kept"), F.col("own"), dependent=None)
+    found = estimate.Estimate(total, total - margin, total + margin, total, exact, enough)
+    kept, own = F.col("kept"), F.col("own")
+    certain = of_whole(own, F.coalesce(own.cast("double"), total), kept)
+    answers = F.when(exact, certain).otherwise(of_estimate(found, kept, own, dependent=None))
     return sums.select(*names, F.get(answers, doubts.doubt(None)).alias("answer")).select(*names, "answer.*")

@@ -46,15 +46,15 @@ def marked(would_weigh: Column) -> Column:
 
 
 def foreseen(aggregate: Callable[..., Column]) -> Callable[..., Column]:
-    """By its sixth argument, the weight; in `foreseeing` over all rows, with what those kept would give as a field."""
+    """By its last argument, the weight; in `foreseeing` over all rows, with what those kept would give as a field."""
 
     def made(*given: Any) -> Column:
         if not _foreseeing.get():
             return aggregate(*given)
-        before, weight, after = given[:5], given[5], given[6:]
+        *before, weight = given
         marks = F.col(weight) if isinstance(weight, str) else weight
         would = F.when(marks >= 1.0, 1.0 + (marks - 1.0) / STEP)
-        return aggregate(*before, F.lit(1.0), *after).withField(FORESEEN, aggregate(*before, would, *after))
+        return aggregate(*before, F.lit(1.0)).withField(FORESEEN, aggregate(*before, would))
 
     return made
 
