@@ -44,6 +44,7 @@ def whole_again(run: Told) -> None:
     run.batch(("a", "10:00:00"), ("x", "10:04:49"))
     run.batch(("x", "10:04:50"), keep=False)
     run.batch(("y", "10:05:00"))
+    run.batch(("z", "10:05:00"))  # the first that finds no plan on file which drops rows
     run.batch(("x", "10:06:00"), ("y", "10:06:00"))
     run.batch(("x", "10:20:00"))
     run.batch(("end", "12:00:00"))
