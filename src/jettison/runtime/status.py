@@ -62,8 +62,8 @@ class Status:
     running_batch
         What the batch that runs keeps, in words, where it runs under an older plan than the newest.
     lag_rows, lag_s
-        Rows that have come and are in no batch on record, and how long the oldest of them has waited; `None` where the
-        source is not asked.
+        Rows that have come and are in no batch that has ended, those of the batch that runs among them, and how long the
+        oldest of them has waited; `None` where the source is not asked.
     orders
         What a person has set while the query runs, in words; see `jettison set`.
     bounds

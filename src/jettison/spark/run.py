@@ -69,7 +69,7 @@ class Run:
             report_of, points=tuple(points.values()), mechanisms=mechanisms, answers_metric=answers_metric
         )
         self._plan_reader = PlanReader(pilot.facts, tuple(points.values()), mechanisms)
-        self._trigger = UntoldTrigger(pilot.controller.settings.trigger_interval_s, pilot.fault)
+        self._trigger: UntoldTrigger | None = None
         self._query: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
         self._inquiry: Inquiry | None = None
@@ -95,6 +95,7 @@ class Run:
             if ours := explained(error):
                 raise ours from error
             raise
+        self._trigger = UntoldTrigger(self.pilot.controller.settings.trigger_interval_s, self.pilot.fault)
         self._query = query
         doubts.started(self._spark, self._channel)
         self._listener = ProgressListener(
@@ -229,7 +230,7 @@ class Run:
 
     def batch_runs(self) -> bool:
         """Whether a batch runs right now; true where that cannot be told."""
-        if self._query is None:
+        if self._query is None or self._trigger is None:
             return True
         try:
             status = self._query.status
