@@ -314,7 +314,7 @@ def test_a_foreign_query_under_the_same_plans_is_told_of_once(monkeypatch: pytes
     empty, short = other("empty", "other"), other("short", "plan")
     empty.lastProgress.numInputRows = 0  # what has no rows may not read the plan
     ours.active += [other("x", "plan"), other("y", "other"), other("of another shedder", "plan"), empty]
-    listener = listener_of(SimpleNamespace(shared=heard.append), plan_metrics={"plan"})
+    listener = listener_of(SimpleNamespace(facts=SimpleNamespace(shared=heard.append)), plan_metrics={"plan"})
     listener.look_around(ours, ours)  # type: ignore[arg-type]
     empty.recent = other("empty", "plan", "z").recent
     ours.active += [short]
