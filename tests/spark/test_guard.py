@@ -196,7 +196,7 @@ def test_a_guarded_query_has_no_python_operator_and_one_plan_read(
     for operator in ("Python", "Pandas", "Arrow", "MapPartitions", "MapInArrow"):
         assert operator not in plan
     # Every other use of the plan reuses the one subquery that reads it.
-    assert plan.count("FileScan text") == 1
+    assert plan.count("FileScan binaryFile") == 1
 
 
 def compilations(spark: SparkSession) -> int:
