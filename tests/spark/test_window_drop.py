@@ -213,7 +213,7 @@ def test_rows_are_dropped_before_they_are_parsed_and_windows_where_answers_leave
     plan = captured.getvalue()
     for operator in ("Python", "Pandas", "Arrow", "MapPartitions"):
         assert operator not in plan
-    assert plan.count("FileScan text") == 2, "once by the guard, and once where answers are held back"
+    assert plan.count("FileScan binaryFile") == 2, "once by the guard, and once where answers are held back"
     above, below = plan.split("StateStoreSave", 1)
     assert ".kept0" in above
     assert (".kept0" in below) == rows_share_windows, (
