@@ -19,8 +19,8 @@ from jettison.lab.bench.scripted import Script, keep, land, land_end, rows
 from jettison.lab.bench.scripted_queries import START, Order, by_policy, window
 from jettison.spark.network_rows import parquet_sink
 
-_GROUPS, _FILES = 3000, 26
-_COURSE = (*[keep(1.0)] * 2, *[keep(0.3)] * 2, *[keep(1.0)] * 13, *[keep(1.0, late=0.05)] * 2)
+_GROUPS, _FILES = 3000, 64
+_COURSE = (*[keep(1.0)] * 2, *[keep(0.3)] * 2, *[keep(1.0)] * 26, *[keep(1.0, late=0.05)] * 2)
 """The budgets of one round, batch by batch: kept whole, thinned, kept whole for some windows, late rows thinned."""
 
 
