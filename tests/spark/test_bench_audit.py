@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
-from jettison.lab.bench import audits
+from jettison.lab.bench import audits, shed_streams
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
-def test_bounds_of_a_stream_are_held_against_the_settled_truth(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audits, "_FILES", 6)
+def test_bounds_of_a_stream_are_held_against_the_settled_truth(spark: SparkSession, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     rows = 20_000
     keys, values = random.integers(0, 5, rows), random.exponential(10.0, rows)
     at_us = np.arange(rows) * 10**6
-    stream = audits._real(Path("nowhere"), lambda table: table, "1 hour")
-    audits._land(tmp_path / "in", (keys, values, at_us))
+    stream = shed_streams.real(Path("nowhere"), lambda table: table, "1 hour")
+    shed_streams.land(tmp_path / "in", (keys, values, at_us), files=6)
     verdicts = audits.judged(spark, tmp_path, stream, "UniformDrop")
     results = {answer: audits._result("made up", verdicts, answer) for answer in ("count", "avg")}
     by_policy = [one for one in verdicts if one.by == "ScriptedUniformDrop" and one.answer == "count"]
@@ -37,8 +36,9 @@ def test_bounds_of_a_stream_are_held_against_the_settled_truth(
 
 def test_a_stream_that_is_not_there_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JETTISON_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError):
-        audits.streams()["taxi"].land(tmp_path / "in")
+    console = Console(file=(said := io.StringIO()))
+    assert not list(shed_streams.landed(console, "taxi"))
+    assert "taxi: not there, JETTISON_DATA names no folder with it" in said.getvalue()
 
 
 def test_real_files_become_rows_in_the_order_of_time() -> None:
@@ -52,8 +52,8 @@ def test_real_files_become_rows_in_the_order_of_time() -> None:
             "in_month": [True, True, False],
         }
     )
-    keys, fares, at_us = audits.taxi(taxi)
+    keys, fares, at_us = shed_streams.taxi(taxi)
     assert (keys.tolist(), fares.tolist()) == ([8, 7], [8.0, 0.0]), "two days after a Monday, a week later"
     assert np.all(np.diff(at_us) > 0)
     flights = pa.table({"origin": ["a", "b", "a"], "delay": pa.array([1, -2, 3], pa.int16()), "date": times})
-    assert [part.tolist() for part in audits.flights(flights)[:2]] == [[0, 1, 0], [1.0, -2.0, 3.0]]
+    assert [part.tolist() for part in shed_streams.flights(flights)[:2]] == [[0, 1, 0], [1.0, -2.0, 3.0]]

@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison.lab.bench import audits, predictions
+from jettison.lab.bench import predictions, shed_streams
 
 
 @pytest.mark.usefixtures("interpreted", "one_partition")
-def test_bounds_that_were_foreseen_are_held_against_those_given(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audits, "_FILES", 4)
+def test_bounds_that_were_foreseen_are_held_against_those_given(spark: SparkSession, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     rows = 12_000
     keys, values = random.integers(0, 4, rows), random.exponential(10.0, rows)
-    stream = audits._real(Path("nowhere"), lambda table: table, "1 hour")
-    audits._land(tmp_path / "in", (keys, values, np.arange(rows) * 10**6))
+    stream = shed_streams.real(Path("nowhere"), lambda table: table, "1 hour")
+    shed_streams.land(tmp_path / "in", (keys, values, np.arange(rows) * 10**6), files=4)
     found = {one.name: one for one in predictions.beside(spark, tmp_path, stream, "UniformDrop", "made up")}
     assert len(found) == 5 * 4, "two figures of bounds and two of errors for each of five answers"
     median = found["made up: avg, median of its bounds, foreseen over given"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,21 +62,29 @@ class CpuByThread:
 
 
 @contextmanager
-def cpu_by_thread() -> Iterator[CpuByThread]:
-    """Looks at the threads of the JVM that this process started, for as long as the block runs."""
-    meter, done = CpuByThread(jvm_of(os.getpid())), threading.Event()
+def looking(look: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Looks again and again, in a thread of its own, for as long as the block runs."""
+    done = threading.Event()
 
     def look_again() -> None:
-        while not done.wait(_LOOK_AGAIN_S):
-            meter.look()
+        while not done.wait(every_s):
+            look()
 
     watcher = threading.Thread(target=look_again, daemon=True)
     watcher.start()
     try:
-        yield meter
+        yield
     finally:
         done.set()
         watcher.join()
+
+
+@contextmanager
+def cpu_by_thread() -> Iterator[CpuByThread]:
+    """Of the threads of the JVM that this process started, while the block runs."""
+    meter = CpuByThread(jvm_of(os.getpid()))
+    with looking(meter.look, _LOOK_AGAIN_S):
+        yield meter
 
 
 def kind_of(thread: str) -> str:

@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from rich.console import Console
 from scipy import stats
 
 from jettison.lab.bench.cases import chosen
-from jettison.lab.bench.driver_process import jvm_of, resident_bytes, threads
+from jettison.lab.bench.driver_process import jvm_of, looking, resident_bytes, threads
 from jettison.lab.bench.harm_run import Case, capacity, run_in
 from jettison.lab.bench.kafka import broker
 from jettison.lab.bench.kafka_feed import with_connector
@@ -146,42 +145,28 @@ def _of(looks: Sequence[Look], value: Callable[[Look], float]) -> tuple[list[flo
 
 def _watched(case: Case, address: str) -> tuple[Run, list[Look]]:
     with_connector()
+    looks: list[Look] = []
     with (
         local_session("jettison endurance", settings=_RETAINED) as spark,
         tempfile.TemporaryDirectory(prefix="jettison-endurance-") as scratch,
-        _looked_at(spark, Path(scratch) / "checkpoint" / "jettison") as looks,
     ):
-        return run_in(spark, case, Path(scratch), address), looks
+        beside, started_s = Path(scratch) / "checkpoint" / "jettison", time.monotonic()
+        with looking(lambda: looks.append(_look(spark, beside, started_s)), _LOOK_EVERY_S):
+            return run_in(spark, case, Path(scratch), address), looks
 
 
-@contextmanager
-def _looked_at(spark: SparkSession, beside: Path) -> Iterator[list[Look]]:
-    """Looks at the driver every few seconds for as long as the block runs."""
-    looks: list[Look] = []
-    started_s, done, own = time.monotonic(), threading.Event(), os.getpid()
+def _look(spark: SparkSession, beside: Path, started_s: float) -> Look:
+    own = os.getpid()
     jvm = jvm_of(own)
-
-    def look_again() -> None:
-        while not done.wait(_LOOK_EVERY_S):
-            looks.append(
-                Look(
-                    at_s=time.monotonic() - started_s,
-                    heap_bytes=_heap_bytes(spark),
-                    jvm_bytes=resident_bytes(jvm),
-                    python_bytes=resident_bytes(own),
-                    jvm_threads=len(threads(jvm)),
-                    python_threads=threading.active_count(),
-                    beside_bytes=sum(file.stat().st_size for file in beside.rglob("*") if file.is_file()),
-                )
-            )
-
-    watcher = threading.Thread(target=look_again, daemon=True)
-    watcher.start()
-    try:
-        yield looks
-    finally:
-        done.set()
-        watcher.join()
+    return Look(
+        at_s=time.monotonic() - started_s,
+        heap_bytes=_heap_bytes(spark),
+        jvm_bytes=resident_bytes(jvm),
+        python_bytes=resident_bytes(own),
+        jvm_threads=len(threads(jvm)),
+        python_threads=threading.active_count(),
+        beside_bytes=sum(file.stat().st_size for file in beside.rglob("*") if file.is_file()),
+    )
 
 
 def _heap_bytes(spark: SparkSession) -> float:

@@ -1,12 +1,11 @@
 """`jettison bench predictions`: what a dry run foresees of bounds and errors, beside those of the same query when it sheds.
 
-On the demo's rides and on the real streams of `jettison bench audit`, under shares kept that change from batch to batch.
+On the demo's rides and on real streams, under shares kept that change from batch to batch.
 """
 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,10 @@ from rich.console import Console
 
 import jettison as jt
 from jettison.answers.answer_status import BOUNDED
-from jettison.lab.bench.audits import Stream, streams
-from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.scripted import keep
+from jettison.lab.bench.shed_streams import Stream, landed
 from jettison.spark.session import local_session
 
-_SHARES = (0.5, 0.2, 0.1)
 _NEAR, _FAR = 0.8, 1.2
 _ENOUGH = {"median": 200, "95th percentile": 1000}
 """Bounded answers of a run from which a figure is judged: with fewer, chance alone moves it by more than half the bar."""
@@ -34,16 +30,8 @@ _NONE = (math.nan, math.nan)
 def predictions(console: Console, only: str | None = None) -> Iterator[list[Result]]:
     """Stream by stream and policy by policy; those that are not there are left out."""
     with local_session("jettison bench") as spark:
-        for name, stream in chosen(streams(), only).items():
-            with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
-                try:
-                    stream.land(Path(scratch) / "in")
-                except FileNotFoundError:
-                    console.print(f"  {name}: not there, JETTISON_DATA names no folder with it", highlight=False)
-                    continue
-                for policy in stream.policies:
-                    console.print(f"  {name}, {policy} ...", highlight=False)
-                    yield beside(spark, Path(scratch), stream, policy, f"{name}, {policy}")
+        for one in landed(console, only):
+            yield beside(spark, one.folder, one.stream, one.policy, one.name)
 
 
 def beside(spark: SparkSession, folder: Path, stream: Stream, policy: str, name: str) -> list[Result]:
@@ -66,9 +54,10 @@ def _run(
         aside = {f"{_FORESEEN}{name}": F.struct(F.col(name)["foreseen"].alias("answer")) for name in watched}
         return made.withColumns(aside) if aside else made
 
-    made = stream.policies[policy](lambda batch: keep(_SHARES[batch % len(_SHARES)]))
     home = folder / policy / run
-    shedder = jt.Shedder(latency="1 hour", checkpoint=home / "checkpoint", policy=made, dry_run=dry_run)
+    shedder = jt.Shedder(
+        latency="1 hour", checkpoint=home / "checkpoint", policy=stream.policy(policy), dry_run=dry_run
+    )
     rows = shedder.guard(stream.source(spark.readStream).load(str(folder / "in")), row_id=list(stream.row_id))
     writer = shedder.watch(rows, answers).writeStream.format("parquet").option("path", str(home / "out"))
     shedder.start(writer.trigger(availableNow=True)).awaitTermination()

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.lab.bench.audits import FLIGHTS, TAXI, WEEK_US, Rows, flights, taxi
+from jettison.lab.bench.shed_streams import FLIGHTS, TAXI, WEEK_US, Rows, flights, taxi
 from jettison.lab.demo.schedule import EVENT_EPOCH_S, Schedule
 from jettison.lab.prove.loads import Load, Shape, curve
 from jettison.lab.prove.vocabulary import Vocabulary
