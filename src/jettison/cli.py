@@ -130,19 +130,14 @@ def bench(
     from jettison.lab.bench.command import run_bench
     from jettison.lab.bench.result import failed
 
-    chosen = option_values.seeds(seeds)
     named = tuple(one.strip() for one in rivals.split(",") if one.strip())
-    results = run_bench(
-        Console(),
-        name=name,
-        repetitions=repetitions,
-        json_path=json,
-        only=only,
-        seeds=chosen,
-        rivals=named,
-        seconds=seconds,
-    )
-    if failed(results):
+    sizes: dict[str, Any] = {
+        "repetitions": repetitions,
+        "seeds": option_values.seeds(seeds),
+        "rivals": named,
+        "seconds": seconds,
+    }
+    if failed(run_bench(Console(), name=name, json_path=json, only=only, **sizes)):
         raise typer.Exit(1)
 
 

@@ -60,7 +60,6 @@ class ProgressListener:
     ) -> None:
         self._pilot = pilot
         self._report = report
-        self._run_id = run_id
         self._on_end = on_end
         self._lock = threading.RLock()
         self._last_batch = -1
