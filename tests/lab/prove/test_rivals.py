@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
+from jettison.lab.prove.judge import Figures
+from jettison.lab.prove.prove import warm_and_tune
 from jettison.lab.prove.rivals import OURS, RIVALS, entrants
 from jettison.lab.prove.rivals.by_key import KeySampler
 from jettison.lab.prove.rivals.moving_average import MovingAverage, logarithmic_rates
 from jettison.lab.prove.rivals.oasrs import Reservoirs
 from jettison.lab.prove.rivals.pid import PidDrop
+from jettison.lab.prove.rivals.rival import Rival
 from jettison.lab.prove.workloads import all_workloads
 from jettison.policies.base import Lesson
 from jettison.policies.groups.group_keys import packed
@@ -106,3 +110,23 @@ def test_rivals_that_need_a_key_or_a_value_stay_away_where_there_is_none() -> No
 def test_an_unknown_rival_is_refused() -> None:
     with pytest.raises(InvalidSetting, match=r"--rivals must be of .*got 'plane'.*did you mean 'plain'"):
         entrants(all_workloads()["taxi"], ["plane"])
+
+
+def test_no_setting_is_chosen_before_every_entrant_without_one_has_run_once() -> None:
+    """A cold process is slower than any setting can make up for: the first ones tried would look too slow."""
+    done: list[str] = []
+
+    class Recorded:
+        def run(self, rival: Rival, setting: float | None) -> Figures:
+            done.append(rival.name)
+            return Figures()
+
+        def tuned(self, rival: Rival) -> float | None:
+            if rival.tries:
+                done.append(f"tunes {rival.name}")
+            return rival.tries[0] if rival.tries else None
+
+    entered = [RIVALS["constant"], RIVALS["plain"]]
+    settings = warm_and_tune(Console(quiet=True), Recorded(), entered)  # type: ignore[arg-type]
+    assert done == ["plain", "tunes constant"]
+    assert settings == {"constant": RIVALS["constant"].tries[0], "plain": None}

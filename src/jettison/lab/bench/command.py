@@ -15,6 +15,7 @@ from jettison.errors import did_you_mean, refuse
 from jettison.lab.bench.check import as_result, check, stored_ratios
 from jettison.lab.bench.result import Result, save, show
 from jettison.lab.experiments import BENCHMARKS, Kind
+from jettison.lab.machine import this_machine
 from jettison.lab.time_left import seconds_of, time_left
 
 
@@ -47,7 +48,8 @@ def run_bench(
     results: list[Result] = []
 
     def add(benchmark: str, found: Sequence[Result]) -> None:
-        results.extend(replace(one, config={"benchmark": benchmark, **one.config}) for one in found)
+        about = {"benchmark": benchmark, "machine": this_machine()}
+        results.extend(replace(one, config={**about, **one.config}) for one in found)
         if json_path is not None:
             save(results, json_path)  # what is measured is not lost should the next one fail
 

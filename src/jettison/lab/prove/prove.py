@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +17,7 @@ from jettison.lab import intervals
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.streams import in_turn
+from jettison.lab.machine import this_machine
 from jettison.lab.prove.judge import MEASURES, Figures
 from jettison.lab.prove.rivals import entrants
 from jettison.lab.prove.rivals.rival import Rival
@@ -40,13 +39,9 @@ def prove(
         ):
             trial = Trial.of(spark, Path(scratch), workload, bound_s=BOUND_S, seconds=seconds)
             console.print(f"  {name}: plain processes {trial.capacity_rows_per_s:,.0f} rows/s", highlight=False)
-            runs, settings = {}, {}
-            for rival in entrants(workload, rivals):
-                settings[rival.name] = trial.tuned(rival)
-                if rival.tries:
-                    console.print(f"    {rival.name}: {settings[rival.name]:g}", highlight=False)
-                runs[rival.name] = partial(_run, console, trial, rival, settings[rival.name])
-            found = in_turn(runs, repetitions, warm_ups=1)
+            settings = warm_and_tune(console, trial, entered := entrants(workload, rivals))
+            runs = {one.name: partial(_run, console, trial, one, settings[one.name]) for one in entered}
+            found = in_turn(runs, repetitions)
             config = {
                 "workload": name,
                 "what": workload.what,
@@ -54,10 +49,22 @@ def prove(
                 "peak_rows_per_s": round(trial.load.peak_rows_per_s),
                 "bound_s": BOUND_S,
                 "seconds": seconds,
-                "machine": f"{os.cpu_count()} cores, {platform.machine()}, Spark {spark.version}",
+                "machine": this_machine(),
             }
             console.print(_table(found))
             yield results(found, settings, config)
+
+
+def warm_and_tune(console: Console, trial: Trial, entered: Sequence[Rival]) -> dict[str, float | None]:
+    """The setting of each entrant, once each has run: first those that have none, so that no setting is chosen cold."""
+    for rival in entered:
+        if not rival.tries:
+            _run(console, trial, rival, None)
+    settings = {rival.name: trial.tuned(rival) for rival in entered}
+    for rival in entered:
+        if rival.tries:
+            console.print(f"    {rival.name}: {settings[rival.name]:g}", highlight=False)
+    return settings
 
 
 def _run(console: Console, trial: Trial, rival: Rival, setting: float | None) -> Figures:
