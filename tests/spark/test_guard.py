@@ -92,6 +92,49 @@ def test_rows_whose_id_is_not_complete_are_told_apart_by_what_they_hold(spark, k
     assert ids(keep(incomplete.repartition(7), RandomDrop(0.3), IDS)) == ids(kept)
 
 
+NESTED = {
+    "struct": "named_struct('a', cast(null as long), 'b', cast(null as string))",
+    "struct in a struct": "named_struct('a', 7L, 'b', named_struct('c', cast(null as long)))",
+    "array": "array(cast(null as long), 7L, null)",
+    "array of structs": "array(named_struct('a', 7L, 'b', cast(null as long)))",
+    "struct of an array": "named_struct('a', array('a', null), 'b', 7L)",
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_rows_with_a_null_within_their_id_are_told_apart_by_what_they_hold(spark, keep, kind: str) -> None:
+    rows = spark.range(20_000).selectExpr("id", f"{NESTED[kind]} key")
+    kept = keep(rows, RandomDrop(0.3), ("key",))
+    assert within_sampling_error(kept.count(), 20_000, 0.3)
+    assert ids(keep(rows.repartition(7), RandomDrop(0.3), ("key",))) == ids(kept)
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "named_struct('a', if(id % 2 = 0, id div 2, null), 'b', if(id % 2 = 0, null, id div 2))",
+        "array(if(id % 2 = 0, id div 2, null), if(id % 2 = 0, null, id div 2))",
+    ],
+    ids=["struct", "array"],
+)
+def test_where_a_null_stands_tells_rows_apart(spark, keep, id: str) -> None:
+    """A null leaves Spark's own hash as it was, so that two ids with the same values elsewhere would share one."""
+    kept = keep(spark.range(20_000).selectExpr(f"{id} key", "id div 2 pair"), RandomDrop(0.3), ("key",))
+    by_pair = {
+        row["count"]: row["n"]
+        for row in kept.groupBy("pair").count().groupBy("count").agg(F.count("*").alias("n")).collect()
+    }
+    assert within_sampling_error(by_pair.get(2, 0), 10_000, 0.09)
+
+
+def test_rows_that_have_all_of_a_nested_id_share_one_fate(spark, keep) -> None:
+    key = "named_struct('a', if(id < 10000, null, id % 500), 'b', array(id % 500, 1L))"
+    kept = keep(spark.range(20_000).selectExpr("id", f"{key} key"), RandomDrop(0.3), ("key",)).where(
+        "key.a is not null"
+    )
+    assert {row["count"] for row in kept.groupBy("key").count().collect()} == {20}
+
+
 def test_rows_that_have_all_their_id_share_one_fate_whatever_else_they_hold(spark, keep) -> None:
     rows = spark.range(20_000).selectExpr("id", "if(id < 10000, null, id % 500) key", "'a' tenant")
     kept = keep(rows, RandomDrop(0.3), IDS).where("key is not null")

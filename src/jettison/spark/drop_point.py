@@ -9,6 +9,7 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from jettison.core import hashing
 from jettison.core.documents import LONGEST_S
@@ -119,17 +120,41 @@ def identity_hash(rows: DataFrame, point: DropPoint) -> Column:
     """A uniform 64-bit number that depends on the row's identity alone.
 
     Rows whose identity is not complete are told apart by all that they hold: of ids that are mostly null few are left,
-    and all of their rows would share one fate. Where no id can be null this costs nothing.
+    and all of their rows would share one fate. A null within an array or a struct counts. Where no id can be null this
+    costs nothing.
     """
     salt = salted(point.name, point.token)
     ids = [rows[column] for column in point.row_id]
     known = F.xxhash64(salt, *ids)
-    nullable = [column for column, field in zip(ids, rows.select(*ids).schema.fields, strict=True) if field.nullable]
-    if not nullable:
+    of_ids = zip(ids, rows.select(*ids).schema.fields, strict=True)
+    nulls = [null for column, field in of_ids for null in _nulls(column, field.dataType, field.nullable)]
+    if not nulls:
         return known
     held = [field for field in rows.schema.fields if not field.name.startswith(_OURS) and can_be_hashed(field.dataType)]
-    others = [rows[quoted(field.name)] for field in held]
-    return F.when(reduce(or_, [column.isNull() for column in nullable]), F.xxhash64(salt, *others)).otherwise(known)
+    others = [told for field in held for told in _told(rows[quoted(field.name)], field.dataType, field.nullable)]
+    return F.when(reduce(or_, nulls), F.xxhash64(salt, *others)).otherwise(known)
+
+
+def _nulls(column: Column, kind: DataType, nullable: bool) -> list[Column]:
+    """Conditions of which one holds if a value is null or holds a null; none where its type says that it cannot."""
+    found = [column.isNull()] if nullable else []
+    if isinstance(kind, StructType):
+        found += [null for field in kind.fields for null in _nulls(column[field.name], field.dataType, field.nullable)]
+    elif isinstance(kind, ArrayType) and _nulls(column, kind.elementType, kind.containsNull):
+        found.append(F.exists(column, lambda each: reduce(or_, _nulls(each, kind.elementType, kind.containsNull))))
+    return found
+
+
+def _told(column: Column, kind: DataType, nullable: bool) -> list[Column]:
+    """What tells a value from all others: Spark's hash passes over nulls, so that it does not see where one stands."""
+    found = [column.isNull()] if nullable else []
+    if isinstance(kind, StructType):
+        found += [told for field in kind.fields for told in _told(column[field.name], field.dataType, field.nullable)]
+    elif isinstance(kind, ArrayType) and _nulls(column, kind.elementType, kind.containsNull):
+        found.append(F.transform(column, lambda each: F.struct(*_told(each, kind.elementType, kind.containsNull))))
+    else:
+        found.append(column)
+    return found
 
 
 def salted(name: str, token: str) -> Column:
