@@ -111,12 +111,31 @@ def test_a_failure_now_and_then_is_forgiven(soon: None, said: list[str]) -> None
     asking.stop()
 
 
-def test_a_source_that_cannot_be_asked_is_left_alone_without_a_word(soon: None, said: list[str]) -> None:
+def test_a_source_that_does_not_know_is_asked_on_and_told_once_it_does(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "_SLOWEST_S", 0.01)
     tries: list[int] = []
-    asking = Inquiry(lambda: tries.append(1), said.append).start()  # type: ignore[func-returns-value]
-    until(lambda: len(tries) == 5)
-    time.sleep(0.1)
-    assert len(tries) == 5
+
+    def knows_later() -> float | None:
+        tries.append(1)
+        return float(len(tries)) if len(tries) > 20 else None
+
+    asking = Inquiry(knows_later, said.append).start()
+    until(lambda: asking() is not None)
+    asking.stop()
+    assert said == []
+
+
+def test_a_source_that_does_not_know_is_asked_more_and_more_rarely(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "_SLOWEST_S", 0.2)
+    tries: list[float] = []
+    asking = Inquiry(lambda: tries.append(time.monotonic()), said.append).start()  # type: ignore[func-returns-value]
+    until(lambda: len(tries) > 10)
+    asking.stop()
+    assert tries[10] - tries[9] >= 0.2
     assert asking() is None
     assert said == []
 

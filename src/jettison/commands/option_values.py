@@ -22,10 +22,10 @@ def seconds(option: str, text: str) -> float:
 def hours(text: str) -> tuple[int, int]:
     """Two full hours of the day."""
     first, _, end = text.partition("-")
-    if not (first.isdigit() and end.isdigit() and int(first) != int(end) and max(int(first), int(end)) <= 24):
-        refuse(
-            "--hours must be two different hours of the day", repr(text), hint="write 22-6 for ten at night until six"
-        )
+    known = [str(hour) for hour in range(25)] + [f"{hour:02}" for hour in range(10)]
+    if first not in known or end not in known or int(first) == int(end):
+        hint = "write 22-6 for ten at night until six"
+        refuse("--hours must be two different hours of the day", repr(text), hint=hint)
     return int(first), int(end)
 
 

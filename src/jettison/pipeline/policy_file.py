@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from msgspec import Meta, Struct
 from pyarrow import dataset
 
@@ -20,7 +21,7 @@ Names = str | tuple[str, ...]
 Length = str | float
 Lengths = Length | tuple[Length, ...]
 MOST_SAMPLED = 100_000
-"""Rows of a sample that are read."""
+"""Rows of a sample that are used."""
 
 
 class PolicyFile(Struct, forbid_unknown_fields=True, frozen=True, tag_field="kind", omit_defaults=True):
@@ -167,9 +168,12 @@ def _require_queries(name: str, given: dict[str, float], queries: dict[str, str]
 
 
 def _sample(path: str, columns: list[str]) -> dict[str, Any]:
-    """Rows of a file, column by column."""
+    """Rows of a file, column by column: all, or as many from anywhere in it, for its order may follow their values."""
     try:
-        rows = dataset.dataset(path, format=path.rpartition(".")[2]).head(MOST_SAMPLED, columns=columns)
+        file = dataset.dataset(path, format=path.rpartition(".")[2])
+        count = file.count_rows()
+        places = np.random.default_rng(0).choice(count, min(count, MOST_SAMPLED), replace=False, shuffle=False)
+        rows = file.take(np.sort(places), columns=columns)
     except (OSError, ValueError, LookupError) as error:
         hint = f"a file of {', '.join(columns)} that ends in .parquet, .csv or .json"
         said = " ".join(str(error).split())[:200]

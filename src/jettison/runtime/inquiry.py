@@ -35,8 +35,9 @@ class Inquiry:
     """Asks `source` four times a second, or once where no plan depends on it; a slow or failing one more rarely, and in
     the end not any more.
 
-    `given_up` is then told why, once and in words. What is no number of rows is a failure too. A source that answers
-    nothing but `None` cannot be asked, which is no fault. The first answer may take its time: connections are made for it.
+    `given_up` is then told why, once and in words. What is no number of rows is a failure too. `None` is none: a source
+    that does not know yet is asked again, more and more rarely. The first answer may take its time: connections are made
+    for it.
     """
 
     def __init__(self, source: Asked, given_up: Callable[[str], None], *, for_plans: bool = True) -> None:
@@ -75,7 +76,8 @@ class Inquiry:
                 why = f"{type(error).__name__}: {error}"
             took_s, self._asked_s = time.monotonic() - asked_s, None
             if rows is None:
-                failures, pause_s = failures + 1, _TICK_S * 2 ** (failures + 1)
+                failures = failures + 1 if why else 0
+                pause_s = min(max(_TICK_S, 2 * pause_s), _SLOWEST_S)
                 if failures >= _TRIES:
                     self._give_up(why)
                 continue
@@ -87,10 +89,8 @@ class Inquiry:
                 self._give_up(f"an answer takes {took_s:.1f} s")
 
     def _give_up(self, why: str) -> None:
-        if self._stopped.is_set():
-            return
-        self._stopped.set()
-        if why:
+        if not self._stopped.is_set():
+            self._stopped.set()
             self._given_up(f"the source is not asked any more how many rows have come: {why}")
 
 
