@@ -32,12 +32,15 @@ def test_rows_between_two_words_are_taken_in_proportion_and_after_the_last_one_a
     assert produced.came(5.0, 6.0, rate=500.0) == pytest.approx(500.0)
 
 
-def test_nothing_is_said_of_a_time_before_the_first_word() -> None:
+def test_before_the_first_word_rows_come_at_the_rate_given() -> None:
+    """The first question is asked a moment after the first batch was triggered: what is told since then counts."""
     produced = Produced()
     assert produced.came(0.0, 1.0, rate=5.0) is None
     assert produced.rows_per_s is None
     produced.tell(10.0, 0.0)
-    assert produced.came(9.0, 11.0, rate=5.0) is None
+    produced.tell(11.0, 700.0)
+    assert produced.came(9.5, 12.0, rate=5.0) == pytest.approx(0.5 * 5.0 + 700.0 + 5.0)
+    assert produced.came(7.0, 9.0, rate=5.0) == pytest.approx(10.0)
 
 
 def test_a_count_that_falls_begins_anew() -> None:

@@ -115,12 +115,11 @@ class Produced:
         return (self._scale or 1.0) * (self._told[-1][1] - self._at(now_s - span_s)) / span_s
 
     def came(self, from_s: float, to_s: float, rate: float) -> float | None:
-        """Rows that came in that time, at `rate` after the last word; `None` where nothing was told of its beginning."""
-        if self.since_s is None or from_s < self.since_s:
+        """Rows that came in that time, at `rate` before the first word and after the last; `None` where none is known."""
+        if self.since_s is None:
             return None
-        return (self._scale or 1.0) * max(self._at(to_s) - self._at(from_s), 0.0) + rate * max(
-            to_s - max(self._told[-1][0], from_s), 0.0
-        )
+        untold_s = max(min(self.since_s, to_s) - from_s, 0.0) + max(to_s - max(self._told[-1][0], from_s), 0.0)
+        return (self._scale or 1.0) * max(self._at(to_s) - self._at(from_s), 0.0) + rate * untold_s
 
     def _forget(self) -> None:
         self._told.clear()
