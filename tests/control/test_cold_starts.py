@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from jettison.control.controller import Controller, ControlSettings
 from jettison.core.stats import Budget, PointStats, Stats
-from jettison.lab.sim.harm import dropped
+from jettison.lab.sim.harm import COLD_COSTLY, COLD_FILES, COLD_KAFKA, dropped
 from jettison.lab.sim.plant import Plant, PlantSettings
 
 FOLDER = Path(__file__).parents[1] / "data" / "cold_starts"
@@ -126,3 +127,41 @@ def test_costs_that_fall_as_recorded_cost_no_rows(name: str, seed: int) -> None:
     trace = Plant(plant, lambda _: case["rows_per_s"]).run(Controller(ControlSettings(5.0)), 120.0)
     assert dropped([batch for batch in trace if batch.stats.started_s < 60.0]) <= 0.02
     assert dropped([batch for batch in trace if batch.stats.started_s >= 60.0]) == 0.0
+
+
+FITTED = {
+    "files": (COLD_FILES, ["files-fares-60k"]),
+    "kafka": (COLD_KAFKA, ["kafka-fares-20k", "kafka-fares-60k"]),
+    "costly rows": (COLD_COSTLY, ["files-function-1ms-400"]),
+}
+"""Plants, and the starts that they are to be like. Other cold plants, such as the hot loop's, are like none on record."""
+ONE, ALL = 2.0, 1.3  # times: how far a batch, and all batches together, may be from the record; set after a look
+
+
+def follows(plant: PlantSettings, batches: list[Stats]) -> bool:
+    """Whether batches of the recorded rows, at the recorded times, take about as long in the plant as they did."""
+    warm_from_s = batches[0].committed_s
+    ages_s = [None, *(one.started_s - warm_from_s for one in batches[1:])]
+    took = [one.duration_s for one in batches]
+    takes = [plant.duration_s(one.seen, one.kept, age_s) for one, age_s in zip(batches, ages_s, strict=True)]
+    within = all(1 / ONE <= here / there <= ONE for here, there in zip(takes, took, strict=True))
+    return within and 1 / ALL <= sum(takes) / sum(took) <= ALL
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_cold_plant_takes_as_long_as_the_starts_that_it_is_fitted_to(name: str) -> None:
+    plant, starts = FITTED[name]
+    assert [start for start in starts if not follows(plant, recorded(start)[1])] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *itertools.product(FITTED, [{"first_batch_s": 0.0}, {"cold_factor": 0.0}]),
+        *((name, {"cold_s": 60.0}) for name in ("files", "kafka")),  # four batches of costly rows do not tell that one
+    ],
+    ids=str,
+)
+def test_with_other_constants_it_does_not(name: str, wrong: dict[str, float]) -> None:
+    plant, starts = FITTED[name]
+    assert not all(follows(replace(plant, **wrong), recorded(start)[1]) for start in starts)

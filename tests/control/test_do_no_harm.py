@@ -441,3 +441,19 @@ def test_small_batches_in_time_do_not_end_the_start_of_a_cold_process(
     rate = 0.6 * plant.capacity_rows_per_s(2.0)
     trace = run(replace(plant, seed=seed), lambda t: rate if t >= step_s else rate / 60, 100.0, 5.0)
     assert dropped(trace) <= 0.02
+
+
+@pytest.mark.parametrize("seed", [12_005, 12_009])
+def test_what_comes_after_a_flash_crowd_is_not_thinned_as_the_crowd_was(seed: int) -> None:
+    """The last batch reported was full of it, but a batch that soon ends shows that fewer rows have come since."""
+    case = next(case for case in CASES if case.name == "flash crowd of 30x for 5 s")
+    trace = after(case.run(seed), 60.0)
+    assert dropped(trace) > 0.5
+    small = [batch for batch in trace if case.plant.warm_s(batch.stats.seen, batch.stats.seen) <= case.bound_s / 2]
+    assert all(batch.kept_share >= 0.5 * fits(batch, case.plant, case.bound_s) for batch in small)
+
+
+def fits(batch: Batch, plant: PlantSettings, bound_s: float) -> float:
+    """The share of a batch that can be kept within the bound."""
+    seen, waited_s = batch.stats.seen, batch.stats.started_s - (batch.stats.oldest_arrival_s or 0.0)
+    return min((bound_s - waited_s - plant.warm_s(seen, 0)) / (plant.per_kept_row_s * seen), 1.0)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jettison.core.stats import Budget
-from jettison.lab.bench.exactness import Judged, judge
+from jettison.lab.bench.exactness import Judged, judge, judged
 from jettison.lab.bench.scripted import keep
-from jettison.lab.bench.scripted_queries import START
+from jettison.lab.bench.scripted_queries import MEASURES, START
 from public_policies import public_policies
 from spark_since import cases
 
@@ -51,3 +51,38 @@ def test_while_nothing_is_dropped_every_answer_is_exact(spark: SparkSession, tmp
     found = judge(spark, tmp_path, "UniformDrop", at({}), groups=1000, files=4)
     windows = found.group_windows
     assert found == Judged(windows, answered=windows, called_exact=windows, wrong=0, rows_dropped=0)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("told", [None, 8.0], ids=["null", "another"])
+def test_each_answer_is_judged_and_one_that_is_null_is_no_right_one(
+    spark: SparkSession, measure: str, told: float | None
+) -> None:
+    """Of three groups one has every answer right, one a wrong one that is called exact, and one a wrong one that is not."""
+    right = dict.fromkeys(MEASURES, 7.0)
+    truth = [("w", key, *right.values()) for key in range(3)]
+    wrong = right | {measure: told}
+    found = [(0, right, "exact"), (1, wrong, "exact"), (2, wrong, "ok")]
+    true = spark.createDataFrame(
+        truth, f"window STRING, key INT, {', '.join(f'true_{one} DOUBLE' for one in MEASURES)}"
+    )
+    answers = _answers(
+        spark, [("w", key, *((values[one], status) for one in MEASURES)) for key, values, status in found]
+    )
+    assert judged(true, answers, 5) == Judged(group_windows=3, answered=3, called_exact=2, wrong=1, rows_dropped=5)
+
+
+def test_a_true_answer_that_is_null_is_right_where_it_is_told_so(spark: SparkSession) -> None:
+    nothing = dict.fromkeys(MEASURES)
+    truth = spark.createDataFrame(
+        [("w", 0, *nothing.values()), ("w", 1, *nothing.values())],
+        f"window STRING, key INT, {', '.join(f'true_{one} DOUBLE' for one in MEASURES)}",
+    )
+    told = _answers(spark, [("w", key, *((value, "exact") for _ in MEASURES)) for key, value in ((0, None), (1, 1.0))])
+    assert judged(truth, told, 0).wrong == 1
+
+
+def _answers(spark: SparkSession, rows: list[tuple[object, ...]]) -> DataFrame:
+    return spark.createDataFrame(
+        rows, f"window STRING, key INT, {', '.join(f'{one} STRUCT<value: DOUBLE, status: STRING>' for one in MEASURES)}"
+    )

@@ -299,22 +299,23 @@ class Controller:
             ends_s, soonest_s = max(usual_s, elapsed_s + _TICK_S), max(usual_s, elapsed_s + _LEAD_S)
         rising, cheap = self.arrivals.rising, self.model.costs_in_doubt(ahead.rows) if self.model.ready else costs
         cheap_s = ahead.duration_s(cheap, budget.share, budget.late_share)
-        guessed = self._told is None  # otherwise it is known how many rows have come
+        guessed, fewer = self._told is None, 1.0  # otherwise it is known how many rows have come
         if guessed and elapsed_s > (_RISING if rising else _OVERRUN) * expected_s:
             # It runs far longer than rows and costs explain: more rows have come, or they have become costlier.
             rate *= costs.more_rows(expected_s, elapsed_s if rising else math.sqrt(elapsed_s * expected_s))
             if elapsed_s > _LAST_CALL * self.settings.latency_bound_s:
                 known = rate
         elif guessed and rising and ends_s < cheap_s:
-            # Should it end sooner than even costs in doubt explain, fewer rows have come.
-            known *= cheap.more_rows(cheap_s, ends_s)
+            # Should it end sooner than even costs in doubt explain, fewer rows have come; far sooner, for certain.
+            fewer = cheap.more_rows(cheap_s, ends_s)
+        coming, known = min(_OVERRUN * fewer, 1.0) * rate, fewer * known
         following, in_doubt, expected = (
             source.taken_at(start_s + max(each_s, interval_s), each)[0]
-            for each_s, each in ((ends_s, rate), (soonest_s, known), (lasts_s, rate))
+            for each_s, each in ((ends_s, coming), (soonest_s, known), (lasts_s, rate))
         )
         lag_s, waiting = max(lasts_s, interval_s) - elapsed_s, source.rows(now_s, rate)
         running = Running(ahead.rows, ahead.kept(budget.share, budget.late_share), elapsed_s)
-        return NextBatch(following, rate, in_doubt, known, lasts_s, expected, waiting, lag_s, running)
+        return NextBatch(following, coming, in_doubt, known, lasts_s, expected, waiting, lag_s, running)
 
     @property
     def _starts_s(self) -> float:

@@ -151,9 +151,21 @@ def test_without_a_batch_or_its_exact_count_there_is_no_verdict() -> None:
 
 
 def test_the_share_kept_is_put_beside_the_ideal_one() -> None:
-    run = run_of((1, 1, 1, 0.0), (2, 1, 2, 0.3), (3, 1, 3, 0.3), (4, 1, 4, 0.3), duration_s=4.0)
-    figures = {what: value for what, value, _ in harm._overload(Case("x", bound_s=2.5), run, 1 / 3)}
-    assert figures == {"bound holds from": 0.0, "kept of the ideal": pytest.approx(0.225 * 3)}
+    """From the settled time on, as in the simulator, and from when the bound holds where that is later."""
+    seconds = range(1, 31)
+    settled = run_of(*((s, 1, s, 0.0 if s <= harm.SETTLED_S else 0.3) for s in seconds), duration_s=30.0)
+    assert figures(settled) == {"bound holds from": 0.0, "kept of the ideal": pytest.approx(0.3 * 3)}
+    late = run_of((24, 1, 24, 0.0), *((s, 1, s, 0.3) for s in range(25, 31)), duration_s=30.0)
+    assert figures(late) == {"bound holds from": 23.0, "kept of the ideal": pytest.approx((0.0 + 6 * 0.3) / 7 * 3)}
+
+
+def figures(run: Run) -> dict[str, float]:
+    return {what: value for what, value, _ in harm._overload(Case("x", bound_s=2.5), run, 1 / 3)}
+
+
+def test_rows_below_capacity_are_looked_at_for_a_minute_after_the_first() -> None:
+    below = [trial.case for trial in harm.TRIALS.values() if trial.judge is harm._below]
+    assert [case.duration_s for case in below] == [verdict.MINUTE_S + 70.0] * 2
 
 
 def test_rows_kept_are_counted_by_their_arrival() -> None:

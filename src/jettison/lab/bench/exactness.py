@@ -6,6 +6,8 @@ import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +18,7 @@ import jettison as jt
 from jettison.core.stats import Budget
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.scripted import Script, keep, land, land_end, rows
-from jettison.lab.bench.scripted_queries import START, Order, by_policy, window
+from jettison.lab.bench.scripted_queries import MEASURES, START, Order, by_policy, window
 from jettison.spark.network_rows import parquet_sink
 
 _GROUPS, _FILES = 3000, 64
@@ -67,24 +69,25 @@ def judge(
         query.awaitTermination()
         shedder.await_books()
     dropped = jt.Ledger(folder / "checkpoint" / "jettison" / "ledger").totals().dropped
-    return _judged(_true_answers(spark, folder / "in"), spark.read.parquet(str(folder / "out")), dropped)
+    return judged(_true_answers(spark, folder / "in"), spark.read.parquet(str(folder / "out")), dropped)
 
 
 def _true_answers(spark: SparkSession, folder: Path) -> DataFrame:
     answers = rows(spark, folder).where("id >= 0").groupBy(window(), "key")
-    return answers.agg(F.count(F.lit(1)).alias("true_rows"), F.sum("value").alias("true_total"))
+    return answers.agg(*(plain().alias(f"true_{name}") for name, (plain, _) in MEASURES.items()))
 
 
-def _judged(truth: DataFrame, answers: DataFrame, dropped: int) -> Judged:
-    judged = truth.join(answers, ["window", "key"], "left")
-    exact = [F.col(name)["status"] == "exact" for name in ("rows", "total")]
-    wrong = [F.col(name)["value"] != F.col(f"true_{name}") for name in ("rows", "total")]
-    found = judged.agg(
-        F.count(F.lit(1)),
-        F.count("rows"),
-        F.count_if(exact[0] | exact[1]),
-        F.count_if((exact[0] & wrong[0]) | (exact[1] & wrong[1])),
-    ).first()
+def judged(truth: DataFrame, answers: DataFrame, dropped: int) -> Judged:
+    """Hold answers against those over all rows, `true_` before their names; a null is right only where the truth is one."""
+    exact = {name: F.col(name)["status"] == "exact" for name in MEASURES}
+    wrong = [exact[name] & ~F.col(name)["value"].eqNullSafe(F.col(f"true_{name}")) for name in MEASURES]
+    found = (
+        truth.join(answers, ["window", "key"], "left")
+        .agg(
+            F.count(F.lit(1)), F.count("rows"), F.count_if(reduce(or_, exact.values())), F.count_if(reduce(or_, wrong))
+        )
+        .first()
+    )
     assert found is not None
     group_windows, answered, called_exact, wrong_ones = found
     return Judged(group_windows, answered, called_exact, wrong_ones, dropped)

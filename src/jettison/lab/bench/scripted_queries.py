@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,18 @@ def window() -> Column:
     return F.window("at", _WINDOW).alias("window")
 
 
+MEASURES: Mapping[str, tuple[Callable[[], Column], Callable[..., Column]]] = {
+    "rows": (lambda: F.count(F.lit(1)), jt.count),
+    "total": (lambda: F.sum("value"), partial(jt.sum, "value")),
+    "mean": (lambda: F.avg("value"), partial(jt.avg, "value")),
+    "median": (lambda: F.percentile("value", 0.5), partial(jt.percentile, "value", 0.5)),
+}
+"""What the answers of a group-window are called: of each Spark's own, over all rows, and the one behind a guard."""
+
+
 def _answers(kept: DataFrame) -> DataFrame:
-    return kept.groupBy(window(), "key").agg(
-        jt.count(window="window").alias("rows"), jt.sum("value", window="window").alias("total")
-    )
+    shed = {name: guarded(window="window") for name, (_, guarded) in MEASURES.items()}
+    return kept.groupBy(window(), "key").agg(*(answer.alias(name) for name, answer in shed.items()))
 
 
 def _made_of(kept: DataFrame, order: Order) -> DataFrame:

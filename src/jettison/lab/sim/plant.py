@@ -106,6 +106,21 @@ class PlantSettings:
         """Highest rate that batches of this length process with everything kept."""
         return (duration_s - self.fixed_s) / (self.per_seen_row_s + self.per_kept_row_s) / duration_s
 
+    def warm_s(self, seen: float, kept: float) -> float:
+        """What a batch of these rows takes once the process is warm."""
+        return self.fixed_s + self.per_seen_row_s * seen + self.per_kept_row_s * kept
+
+    def duration_s(self, seen: float, kept: float, age_s: float | None, factor: float = 1.0) -> float:
+        """What a batch takes that starts `age_s` after the first one ended (`None`: it is that), at costs times `factor`."""
+        warm_s, cold_s = factor * self.warm_s(seen, kept), self.cold_s
+        if age_s is None:
+            return self.first_batch_s + self.warm_up_factor * warm_s
+        if self.cold_factor == 0 or age_s > 40 * cold_s or warm_s > 40 * cold_s:
+            return warm_s
+        # The process gets faster while it works.
+        end = (math.exp(age_s / cold_s) + self.cold_factor) * math.exp(warm_s / cold_s) - self.cold_factor
+        return cold_s * math.log(end) - age_s
+
     def best_share(self, rate: float, duration_s: float) -> float:
         """Largest share that batches of this length, back to back, can keep at `rate`; seeing rows is paid for too."""
         rows = rate * duration_s
@@ -258,25 +273,13 @@ class Plant:
     def _durations(self, start_s: float, seen: float, kept: float) -> tuple[float, float]:
         """Seconds outside of the processing of rows, and those inside."""
         known = self.settings
-        work_s = known.fixed_s - known.overhead_s + known.per_seen_row_s * seen + known.per_kept_row_s * kept
         factor = known.cost_factor(start_s) * math.exp(self._random.gauss(0.0, known.noise))
         if self._random.random() < known.outlier_chance:
             factor *= known.outlier_factor
-        total_s = factor * (known.overhead_s + work_s)
-        if math.isinf(self._warm_from_s):
-            total_s = known.first_batch_s + known.warm_up_factor * total_s
-        else:
-            total_s = self._slowed(total_s, start_s - self._warm_from_s)
-        overhead_s = total_s * known.overhead_s / (known.overhead_s + work_s)
+        age_s = None if math.isinf(self._warm_from_s) else start_s - self._warm_from_s
+        total_s = known.duration_s(seen, kept, age_s, factor)
+        overhead_s = total_s * known.overhead_s / known.warm_s(seen, kept)
         return overhead_s, total_s - overhead_s
-
-    def _slowed(self, warm_s: float, age_s: float) -> float:
-        """Seconds that work of `warm_s` takes from `age_s` on, in a process that gets faster while it works."""
-        factor, cold_s = self.settings.cold_factor, self.settings.cold_s
-        if factor == 0 or age_s > 40 * cold_s or warm_s > 40 * cold_s:
-            return warm_s
-        end = (math.exp(age_s / cold_s) + factor) * math.exp(warm_s / cold_s) - factor
-        return cold_s * math.log(end) - age_s
 
 
 def _shares(setting: Budget | RateLimit, stamped: Iterable[_Lump], start_s: float, wait_s: float) -> list[float]:
