@@ -77,7 +77,7 @@ def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataSt
         log.warning("jettison: answers of box %r are of the kept rows alone: %s", box.name, box.because)
     if len(pipeline.outputs) == 1:
         ((name, rows),) = frames.items()
-        return stream_writer(rows, pipeline.outputs[name], where=f"outputs.{name}")
+        return stream_writer(rows, pipeline.outputs[name], pipeline.checkpoint, where=f"outputs.{name}")
     return network.delivered(frames)
 
 
@@ -99,7 +99,7 @@ def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None, *
     for box in graph.boxes.values():
         streams[box.name] = network.add(box, box_function(box, pipeline.boxes[box.name], plain=plain))
     sinks = {
-        name: batch_sink(output, f"{pipeline.checkpoint} {name}", where=f"outputs.{name}")
+        name: batch_sink(output, name, pipeline.checkpoint, where=f"outputs.{name}")
         for name, output in pipeline.outputs.items()
     }
     for names in delivered_together(pipeline):
