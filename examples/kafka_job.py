@@ -3,6 +3,11 @@
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0 --py-files jettison.zip \\
         examples/kafka_job.py --broker HOST:9092 --topic readings --checkpoint s3a://bucket/readings --out s3a://bucket/means
 
+Where Maven Central has no spark-token-provider-kafka-0-10_2.13 of that version, the one of 4.0.0 takes its place; add
+
+    --exclude-packages org.apache.spark:spark-token-provider-kafka-0-10_2.13 \\
+        --jars spark-token-provider-kafka-0-10_2.13-4.0.0.jar
+
 A record's value is JSON: {"sensor": "a", "time": "2026-01-01T00:00:00", "value": 20.5}. With `--format delta` the answers
 go to a Delta table; add its package and the two settings that its own documentation names.
 """

@@ -168,6 +168,17 @@ def test_a_pipeline_may_be_written_in_yaml(tmp_path: Path) -> None:
     assert describe(load(path).graph) == describe(parse(DOCUMENT).graph)
 
 
+def test_what_kafka_may_hand_over_is_shared_by_the_rates_of_its_inputs() -> None:
+    """Together half the bound's worth of the peak, however many there are."""
+    inputs = {"a": {"format": "kafka", "rate": 3}, "b": {"format": "kafka", "rate": 1}, "c": {"format": "rate"}}
+    boxes = {"all": {"reads": ["a", "b", "c"]}}
+    document = {"inputs": inputs, "boxes": boxes, "outputs": {"o": {"reads": "all"}}, "latency": "4 seconds"}
+    assert parse(document).kafka_caps == {}
+    assert parse(document | {"peak_rows_per_s": 1000}).kafka_caps == {"a": 1500, "b": 500}
+    idle = {name: one | {"rate": 0} for name, one in inputs.items()}
+    assert parse(document | {"peak_rows_per_s": 1000, "inputs": idle}).kafka_caps == {"a": 1000, "b": 1000}
+
+
 def test_the_plan_command_shows(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps(DOCUMENT))
     result = CliRunner().invoke(app, ["plan", str(tmp_path / "p.json")])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jettison.errors import InvalidInput, JettisonError
+from jettison.errors import InvalidInput, InvalidSetting, JettisonError
 from jettison.pipeline.document import Pipeline, load
 from jettison.policies.groups.concept_drop import ConceptDrop
 from jettison.policies.regions.sifter import Sifter
@@ -64,9 +64,43 @@ def loaded(folder: Path, *changes: tuple[str, str], name: str = "rides.yaml") ->
         ("uniform", "{kind: priority, priorities: {a: x}}", 3, 42, "a number, got 'x' for policy.priorities.a"),
         ("uniform", "uniform\nheadroom: 2", 4, 1, "`headroom` must lie in (0, 1], got 2.0"),
         ("group:", "grup:", 13, 5, "got grup for boxes.fares. Hint: did you mean 'group'?"),
-        ("avg(fare)", "avrg(fare)", 10, 3, "got 'avrg(fare)' for boxes.fares.answers.fare. Hint: did you mean 'avg'?"),
-        ("avg(fare)", "percentile(fare)", 10, 3, "a percentile needs a column and a share, got 'percentile(fare)'"),
-        ("5 seconds]", "5 fortnights]", 10, 3, "`window` must be a positive duration, got '5 fortnights'"),
+        ("avg(fare)", "avrg(fare)", 14, 15, "got 'avrg(fare)' for boxes.fares. Hint: did you mean 'avg'?"),
+        (
+            "avg(fare)",
+            "percentile(fare)",
+            14,
+            15,
+            "a percentile needs a column and a share in [0, 1], got 'percentile(fare)'",
+        ),
+        ("5 seconds]", "5 fortnights]", 12, 14, "`window` must be a positive duration, got '5 fortnights'"),
+        (
+            "avg(fare)",
+            "'percentile(fare, 95)'",
+            14,
+            15,
+            "a share in [0, 1], got 'percentile(fare, 95)' for boxes.fares",
+        ),
+        ("avg(fare)", "'percentile(fare, nan)'", 14, 15, "a share in [0, 1], got 'percentile(fare, nan)'"),
+        ("avg(fare)", "percentile(0.5)", 14, 15, "a percentile needs a column and a share"),
+        ("avg(fare)", "avg(fare) filter (where x > 1)", 14, 15, "an answer must be one of avg, count,"),
+        ("group: zone", "confidence: 1", 13, 17, "it must be a number < 1.0, got 1 for boxes.fares.confidence"),
+        ("group: zone", "watermark: {time: 10 parsecs}", 13, 17, "`watermark` must be a duration"),
+        ("group: zone", "watermark: {time: -1 second}", 13, 17, "`watermark` must not be negative, got '-1 second'"),
+        ("row_id", "watermark: {time: 10 parsecs}\n    row_id", 8, 17, "`watermark` must be a duration"),
+        ("[10 seconds, 5 seconds]", "[]", 12, 14, "`window` must have a size, or a size and a slide"),
+        ("[10 seconds, 5 seconds]", "[9 s, 3 s, 1 s]", 12, 14, "got 9 s, 3 s, 1 s. Hint: write {time: 5 seconds}"),
+        ("[10 seconds, 5 seconds]", "[5 s, 10 s]", 12, 14, "a slide that is no longer, got 5 s, 10 s"),
+        ("uniform", "uniform\npeak_rows_per_s: -1", 4, 1, "`peak_rows_per_s` must be a positive number, got -1"),
+        ("uniform", "uniform\npeak_rows_per_s: .nan", 4, 1, "`peak_rows_per_s` must be a positive number, got nan"),
+        ("uniform", "uniform\ntrigger: 6 seconds", 4, 1, "`trigger` must be shorter than `latency`, got '6 seconds'"),
+        (
+            "subscribe: rides",
+            "from: 2026-01-01",
+            7,
+            61,
+            "got a date for inputs.rides.options.from. Hint: put it in quotes",
+        ),
+        ("5 seconds\n", "2026-01-01\n", 1, 10, "a number or a text, got a date for latency. Hint: put it in quotes"),
         ("group: zone", "sql: select 1", 10, 3, "a box must have `sql` or `answers`, got both for boxes.fares"),
         ("reads: fares", "reads: fare", 16, 3, "got 'fare' for output 'answers'. Hint: did you mean 'fares'?"),
         ("out/answers}", "out, qos: {weight: 2}}", 16, 38, "`qos` goes with the policy `network`"),
@@ -81,6 +115,46 @@ def test_a_mistake_is_named_with_its_place(
         loaded(tmp_path, (old, new), *window)
     assert str(caught.value).startswith(f"{tmp_path / 'rides.yaml'}:{line}:{column}: ")
     assert said in str(caught.value)
+
+
+NO_WINDOW = ("window: {time: [10 seconds, 5 seconds]}", "confidence: 0.9")
+
+
+@pytest.mark.parametrize(
+    ("policy", "missing"),
+    [
+        ("window", "time"),
+        ("{kind: window, max_gap: 2}", "time"),
+        ("{kind: window, time: time}", "window"),
+        ("concept", "group"),
+        ("{kind: concept, group: zone}", "time"),
+        ("{kind: concept, group: zone, time: time}", "window"),
+    ],
+)
+def test_a_policy_says_what_it_misses_where_no_box_alone_has_a_window(
+    tmp_path: Path, policy: str, missing: str
+) -> None:
+    said = rf"rides\.yaml:3:1: `{missing}` must be given, got none for policy \w+\. Hint: write {missing}: .* one box"
+    with pytest.raises(InvalidSetting, match=said):
+        loaded(tmp_path, ("uniform", policy), NO_WINDOW)
+
+
+def test_parentheses_within_an_answer_are_its_own(tmp_path: Path) -> None:
+    given = "sum(if(zone = ')(', (fare + 1) * 2, 0))"
+    assert loaded(tmp_path, ("avg(fare)", f'"{given}"')).boxes["fares"].answers["fare"] == given
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"latency": 3,\n "latency": 4}', "'latency' twice in one mapping, the second in line 2"),
+        ('{"inputs": {"a":\t1, "a": 2}}', "'a' twice in one mapping"),
+    ],
+)
+def test_json_takes_no_name_twice(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(InvalidInput, match=said):
+        load(tmp_path / "p.json")
 
 
 def test_json_has_lines_too(tmp_path: Path) -> None:

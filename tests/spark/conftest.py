@@ -89,7 +89,7 @@ def repeatable_drops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     def token() -> SimpleNamespace:
         return SimpleNamespace(hex=f"{request.node.name} {next(numbers)}".encode().hex())
 
-    monkeypatch.setattr("jettison.spark.assembly.uuid4", token)
+    monkeypatch.setattr("jettison.spark.query_token.uuid4", token)
 
 
 @pytest.fixture(autouse=True)

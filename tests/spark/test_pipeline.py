@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from doc_blocks import blocks
 from jettison.cli import app
-from jettison.errors import JettisonError
-from jettison.pipeline.document import OutputFile, parse
+from jettison.errors import InvalidSetting, JettisonError, MissingColumn
+from jettison.pipeline.document import InputFile, OutputFile, parse
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.status import Status
 from jettison.spark import pipeline, pipeline_command, pipeline_costs
+from jettison.spark.explained import explained
+from jettison.spark.mechanisms import mechanism_for
 from jettison.spark.pipeline_costs import costs_of
 from jettison.spark.pipeline_sinks import shaped
 from spark.test_network import rows
 
 pytestmark = pytest.mark.spark
+WHAT_POLICIES_NEED: dict[str, dict[str, Any]] = {
+    "uniform": {},
+    "window": {},
+    "concept": {},
+    "priority": {"priorities": {"vip": 2}},
+    "network": {},
+}
 
 
 def test_a_pipeline_file_runs(spark: SparkSession, source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +146,34 @@ def test_several_outputs_under_one_guard(spark: SparkSession, source, tmp_path: 
     assert spark.read.parquet(str(tmp_path / "out")).count() > 0
 
 
+def test_a_new_checkpoint_leaves_what_the_one_before_it_wrote(
+    spark: SparkSession, source, tmp_path: Path, landed
+) -> None:
+    """Its batches begin at 0 again, and took the places of the old ones."""
+    document = reading(source, tmp_path)
+    document["outputs"]["rest"] = {"reads": "rows", "path": str(tmp_path / "rest")}
+    for runs in (1, 2):
+        run(spark, document)
+        shutil.rmtree(document["checkpoint"])
+        assert spark.read.parquet(str(tmp_path / "rest")).count() == runs * len(landed)
+
+
+def test_a_folder_that_spark_would_skip_batches_in_is_refused(
+    spark: SparkSession, source, tmp_path: Path, landed
+) -> None:
+    """Its own sink numbers batches in the folder: those of a new checkpoint passed for written, and were lost."""
+    document = reading(source, tmp_path)
+    run(spark, document)
+    run(spark, document)  # the same checkpoint goes on
+    written = spark.read.parquet(str(tmp_path / "out")).count()
+    shutil.rmtree(document["checkpoint"])
+    with pytest.raises(InvalidSetting, match=r"a query of another checkpoint wrote for outputs\.out"):
+        run(spark, document)
+    document["outputs"]["out"]["path"] = str(tmp_path / "again")
+    run(spark, document)
+    assert spark.read.parquet(str(tmp_path / "again")).count() == written > 0
+
+
 def test_windows_are_delivered_whole_and_without_bounds(spark: SparkSession, source, tmp_path: Path, landed) -> None:
     run(spark, reading(source, tmp_path, policy={"kind": "window", "max_gap": 2}))
     counts = spark.read.parquet(str(tmp_path / "out"))
@@ -165,6 +204,80 @@ def test_what_spark_refuses_is_one_sentence(
         run(spark, document)
     assert "\n" not in str(caught.value)
     assert "JVM" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["inputs", "boxes"])
+def test_a_watermark_is_on_a_column_that_is_there(spark: SparkSession, source, tmp_path: Path, part: str) -> None:
+    """A misspelt one was passed over without a word, and no window ever closed. Case is Spark's affair."""
+    source.land(rows(0, 1))
+    document = reading(source, tmp_path)
+    document["inputs"]["rows"]["watermark"] = {}
+    ((name, body),) = document[part].items()
+    body["watermark"] = {"ta": "1 second"}
+    said = rf"`watermark` must name a column of the stream \(.*, got 'ta' for {part}\.{name}\.watermark\. .* mean 'at'"
+    with pytest.raises(MissingColumn, match=said):
+        pipeline.build(spark, parse(document)).compiled(parse(document).graph)
+    body["watermark"] = {"AT": "1 s"}
+    (answers,) = pipeline.build(spark, parse(document)).compiled(parse(document).graph).values()
+    assert "EventTimeWatermark at" in analyzed(answers)
+
+
+def analyzed(rows: DataFrame) -> str:
+    """The analyzed plan, as `explain` prints it."""
+    return explained(rows.explain).partition("== Optimized")[0]
+
+
+@pytest.mark.parametrize("policy", ["uniform", "network"])
+def test_inputs_from_kafka_share_the_cap_that_the_peak_gives(
+    spark: SparkSession, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caps: dict[str, int | None] = {}
+
+    def streamed(spark: SparkSession, name: str, source: InputFile, *, cap: int | None = None) -> DataFrame:
+        caps[name] = cap
+        return spark.readStream.format("rate").load()
+
+    monkeypatch.setattr(pipeline, "streamed", streamed)
+    one = {"format": "kafka", "row_id": "value"}
+    document = {
+        "checkpoint": "none",
+        "policy": policy,
+        "latency": "4 seconds",
+        "peak_rows_per_s": 1000,
+        "inputs": {"a": one, "b": one, "c": one | {"format": "rate"}},
+        "boxes": {"all": {"reads": ["a", "b", "c"]}},
+        "outputs": {"o": {"reads": "all", "format": "noop"}},
+    }
+    pipeline.build(spark, parse(document))
+    assert caps == {"a": 1000, "b": 1000, "c": None}
+
+
+def test_a_cap_is_told_to_kafka_unless_the_file_has_one() -> None:
+    spark = MagicMock()
+    reader = spark.readStream
+    pipeline.streamed(spark, "a", InputFile(format="kafka", options={"subscribe": "a"}), cap=7)
+    reader.option.assert_called_once_with("maxOffsetsPerTrigger", "7")
+
+
+@pytest.mark.parametrize(("kind", "settings"), WHAT_POLICIES_NEED.items())
+def test_whole_windows_are_what_the_mechanism_lets_out(kind: str, settings: dict[str, Any]) -> None:
+    boxes = {"counts": {"reads": "rows", "window": {"at": "10 s"}, "group": "key", "answers": {"n": "count(*)"}}}
+    document = {"inputs": {"rows": {}}, "boxes": boxes, "outputs": {"out": {"reads": "counts"}}}
+    given = parse(document | {"policy": {"kind": kind} | settings})
+    holds = mechanism_for(given.made_policy().spec).holds_answers_back
+    assert given.dropping.whole_windows == holds == (kind == "window")
+
+
+def test_calibrating_what_is_no_network_is_refused_before_spark_starts(
+    source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_command, "local_session", MagicMock(side_effect=AssertionError))
+    document = reading(source, tmp_path)
+    with pytest.raises(InvalidSetting, match="`--calibrate` must be of a network, got policy uniform"):
+        pipeline_command.calibrated(MagicMock(), parse(document), master="local[1]")
+    network = document | {"policy": "network", "checkpoint": ""}
+    with pytest.raises(InvalidSetting, match="`checkpoint` must be given"):
+        pipeline_command.calibrated(MagicMock(), parse(network), master="local[1]")
 
 
 def test_rows_for_kafka_are_json_unless_they_have_a_value(spark: SparkSession) -> None:

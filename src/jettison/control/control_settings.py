@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,6 +12,11 @@ from jettison.errors import refuse
 Headroom = Annotated[float, rule("must lie in (0, 1]", "0.8 leaves 20 % for noise", gt=0.0, le=1.0)]
 DeadBand = Annotated[float, rule("must lie in [0, 1)", "0.1 is 10 %", ge=0.0, lt=1.0)]
 Cap = Annotated[int, rule("must be positive", "None for no cap", gt=0)]
+
+
+def rows_per_batch(peak_rows_per_s: float, latency_bound_s: float) -> int:
+    """Rows that one batch should take at most: as many as come within half the bound, the longest that it may last."""
+    return max(1, math.ceil(peak_rows_per_s * latency_bound_s / 2))
 
 
 @dataclass(frozen=True, slots=True)

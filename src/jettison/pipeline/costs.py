@@ -12,7 +12,6 @@ from jettison.core.documents import Amount, decode, encode
 from jettison.core.storage import home
 from jettison.errors import JettisonError
 from jettison.pipeline.document import Pipeline
-from jettison.pipeline.policy_file import NetworkFile
 
 _FILE = "costs.json"
 
@@ -51,7 +50,7 @@ def stored(pipeline: Pipeline) -> Costs:
 
 def known(pipeline: Pipeline) -> Pipeline:
     """A network with the costs that were measured of it before, if it needs them; all else as it is."""
-    if not (isinstance(pipeline.dropping, NetworkFile) and pipeline.unmeasured):
+    if not (pipeline.dropping.network and pipeline.unmeasured):
         return pipeline
     try:
         return with_costs(pipeline, stored(pipeline))

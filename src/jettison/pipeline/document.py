@@ -6,21 +6,24 @@ only tells it where the setting stands.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from jettison.control.control_settings import ControlSettings
+from jettison.control.control_settings import ControlSettings, rows_per_batch
+from jettison.core import documents
 from jettison.core.durations import seconds
 from jettison.core.storage import Folder
 from jettison.errors import JettisonError, refuse
-from jettison.pipeline.box_file import BoxFile, Triples, as_box
-from jettison.pipeline.policy_file import KINDS, AnyPolicy, Names, NetworkFile, PolicyFile
+from jettison.pipeline.box_file import BoxFile, Triples, answer, as_box, delay, lengths
+from jettison.pipeline.policy_file import KINDS, AnyPolicy, Names, NetworkFile, PolicyFile, each
 from jettison.pipeline.reading import Written, checked, meaning, read
 from jettison.policies import Policy
 from jettison.policies.network.graph import Input, Output, QueryGraph
@@ -47,10 +50,17 @@ class InputFile(Struct, forbid_unknown_fields=True, frozen=True):
     row_id: Annotated[Names, Meta(description="[partition, offset], or whichever columns tell rows apart")] = ()
     arrival: Annotated[str | None, Meta(description="column of the time at which a row arrived")] = None
     protect: Annotated[str | None, Meta(description="predicate of rows that are never dropped")] = None
-    rate: Annotated[float, Meta(ge=0, description="in networks: rows a second, beside the other inputs")] = 1.0
+    rate: Annotated[
+        float, Meta(ge=0, description="rows a second, beside the other inputs: for networks, and caps of Kafka")
+    ] = 1.0
     values: Annotated[
         Triples, Meta(description="in networks: share of the rows by range: [[lowest, highest, share], ...]")
     ] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that tell rows apart."""
+        return each(self.row_id)
 
 
 class QoSFile(Struct, forbid_unknown_fields=True, frozen=True):
@@ -104,7 +114,7 @@ class Pipeline(Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def graph(self) -> QueryGraph:
         """The boxes as planners see them; what their SQL needs is told from words, for want of Spark's own plan."""
-        network = self.dropping if isinstance(self.dropping, NetworkFile) else NetworkFile()
+        network = self.dropping.network or NetworkFile()
         return QueryGraph(
             [Input(name, body.rate, body.values) for name, body in self.inputs.items()],
             [as_box(name, body) for name, body in self.boxes.items()],
@@ -138,6 +148,17 @@ class Pipeline(Struct, forbid_unknown_fields=True, frozen=True):
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
+    def kafka_caps(self) -> dict[str, int]:
+        """Rows that each input from Kafka may hand to one batch, in proportion to their rates; empty without a peak."""
+        rates = {name: source.rate for name, source in self.inputs.items() if source.format == "kafka"}
+        if self.peak_rows_per_s is None:
+            return {}
+        cap = rows_per_batch(self.peak_rows_per_s, seconds(self.latency, name="latency"))
+        total = sum(rates.values())
+        parts = {name: rate / total if total else 1 / len(rates) for name, rate in rates.items()}
+        return {name: max(1, math.ceil(cap * part)) for name, part in parts.items()}
+
+    @property
     def unmeasured(self) -> list[str]:
         """Boxes of a network of which the file does not say what they cost, or how many rows they let through."""
         kinds = {name: box.kind for name, box in self.graph.boxes.items()}
@@ -168,18 +189,27 @@ def parse(document: Mapping[str, Any] | Written) -> Pipeline:
     for name, given in pipeline.control.items():
         with written.at(name):
             if name == "trigger":
-                seconds(given, name=name)
-            elif name != "peak_rows_per_s":
+                if seconds(given, name=name) >= bound_s:
+                    hint = "a row waits up to a whole interval before its batch starts: trigger more often"
+                    refuse("`trigger` must be shorter than `latency`", f"{given!r} and {pipeline.latency!r}", hint=hint)
+            elif name == "peak_rows_per_s":
+                documents.checked(name, given, documents.Positive)
+            else:
                 ControlSettings(latency_bound_s=bound_s, **{name: given})
+    for name, source in pipeline.inputs.items():
+        _check_each(written, ("inputs", name, "watermark"), source.watermark, delay)
     with _at_the_part(written):
         for name, body in pipeline.boxes.items():
             with written.at("boxes", name):
                 as_box(name, body)
+            _check_each(written, ("boxes", name, "window"), body.window, lengths)
+            _check_each(written, ("boxes", name, "watermark"), body.watermark, delay)
+            _check_each(written, ("boxes", name, "answers"), body.answers, partial(answer, where=f"boxes.{name}"))
         pipeline.graph  # noqa: B018  refuses what is no network
     with _at_the_part(written, "policy"):
         policy = pipeline.made_policy()
     for name, output in pipeline.outputs.items():
-        if output.qos and not isinstance(pipeline.dropping, NetworkFile):
+        if output.qos and not pipeline.dropping.network:
             with written.at("outputs", name, "qos"):
                 hint = "leave `qos` out, or take policy: network"
                 refuse("`qos` goes with the policy `network`", "another one", where=f"outputs.{name}", hint=hint)
@@ -228,6 +258,15 @@ def as_qos(name: str, body: QoSFile | None, column: str) -> QoS:
         value=None if body.value is None else ValueUtility(body.value, column, name),
         weight=body.weight,
     )
+
+
+def _check_each(
+    written: Written, place: tuple[str, ...], given: Mapping[str, Any], check: Callable[[Any], Any]
+) -> None:
+    """Check every entry of a mapping; an error says where that entry stands."""
+    for name, value in given.items():
+        with written.at(*place, name):
+            check(value)
 
 
 @contextmanager

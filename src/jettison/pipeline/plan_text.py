@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jettison.core.redact import redacted
 from jettison.pipeline.document import InputFile, Pipeline
-from jettison.pipeline.policy_file import NetworkFile, PolicyFile, WindowFile
+from jettison.pipeline.policy_file import PolicyFile
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.network_tables import describe, table
@@ -19,7 +19,6 @@ _WORDS = "What needs all rows is told from the words of the SQL; `jettison run` 
 def told(pipeline: Pipeline) -> str:
     """Sources with their drop points, the policy, boxes with their answers, outputs; of networks the road map too."""
     graph, dropping = pipeline.graph, pipeline.dropping
-    network = isinstance(dropping, NetworkFile)
     checkpoint = pipeline.checkpoint or "none yet, which `jettison run` needs"
     parts = [
         f"Latency: within {pipeline.latency}. Checkpoint: {redacted(checkpoint)}.\n{_policy(dropping)}",
@@ -28,18 +27,18 @@ def told(pipeline: Pipeline) -> str:
         table("Outputs.", ["name", "reads", "format", "to"], _outputs(pipeline)),
         f"Rows may be dropped at: {', '.join(drop_points(graph, dropping))}.",
     ]
-    if network and pipeline.unmeasured:
+    if dropping.network and pipeline.unmeasured:
         parts.append(_NO_COSTS.format(boxes=", ".join(pipeline.unmeasured)))
-    elif network:
-        parts.append(describe(graph, semantic=dropping.semantic))  # type: ignore[attr-defined]
+    elif dropping.network:
+        parts.append(describe(graph, semantic=dropping.network.semantic))
     return "\n\n".join([*parts, _WORDS])
 
 
 def drop_points(graph: QueryGraph, dropping: PolicyFile) -> list[str]:
     """Where rows may be dropped."""
-    if isinstance(dropping, NetworkFile):
-        return list(dict.fromkeys(one.name for one in drop_model(graph, semantic=dropping.semantic).locations))
-    return list(graph.inputs)
+    if dropping.network is None:
+        return list(graph.inputs)
+    return list(dict.fromkeys(one.name for one in drop_model(graph, semantic=dropping.network.semantic).locations))
 
 
 def _policy(dropping: PolicyFile) -> str:
@@ -61,9 +60,8 @@ def _short(value: object) -> str:
 def _sources(pipeline: Pipeline) -> str:
     rows = []
     for name, source in pipeline.inputs.items():
-        ids = source.row_id if isinstance(source.row_id, str) else ", ".join(source.row_id)
         place = [source.format or "?", redacted(_place(source))]
-        rows.append([name, *place, ids or "?", source.arrival or "", source.protect or ""])
+        rows.append([name, *place, ", ".join(source.ids) or "?", source.arrival or "", source.protect or ""])
     legend = (
         "Inputs. row id: what tells rows apart; arrival: when they came to the source, without it latency is inferred;\n"
         "protected: rows that are never dropped."
@@ -80,16 +78,16 @@ _NAMES = ("subscribe", "subscribePattern", "assign", "rowsPerSecond")
 
 
 def _answers(pipeline: Pipeline, graph: QueryGraph) -> str:
-    exact = isinstance(pipeline.dropping, WindowFile)
+    dropping = pipeline.dropping
     rows = []
     for name, box in graph.boxes.items():
         body = pipeline.boxes[name]
         what = ", ".join(f"{key}: {text}" for key, text in body.answers.items())
-        if exact:
+        if dropping.whole_windows:
             trust = "exact, of the windows that are kept" if box.kind == "aggregate" else ""
         elif box.because:
             trust = f"of the kept rows alone: {box.because}"
-            trust = f"all rows are needed: {box.because}" if isinstance(pipeline.dropping, NetworkFile) else trust
+            trust = f"all rows are needed: {box.because}" if dropping.network else trust
         else:
             weighted = "estimates by weight, without bounds" if box.kind == "aggregate" else "rows with their weights"
             trust = f"bounds of {body.confidence:.0%}" if body.answers else weighted

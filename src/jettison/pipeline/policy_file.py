@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from pyarrow import dataset
 
 from jettison.errors import InvalidInput, refuse
+from jettison.pipeline.reading import meaning
 from jettison.policies import ConceptDrop, Policy, UniformDrop, WindowDrop
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.network_drop import NetworkDrop
@@ -18,17 +19,32 @@ from jettison.policies.regions.sifter import Sifter
 from jettison.source.space import Attribute
 
 Names = str | tuple[str, ...]
+"""A name or several; `each` makes them several."""
 Length = str | float
 Lengths = Length | tuple[Length, ...]
 MOST_SAMPLED = 100_000
 """Rows of a sample that are used."""
 
 
+def each(names: Names) -> tuple[str, ...]:
+    """The names, also where there is one.
+
+    >>> each("zone"), each(("zone", "hour"))
+    (('zone',), ('zone', 'hour'))
+    """
+    return (names,) if isinstance(names, str) else names
+
+
 class PolicyFile(Struct, forbid_unknown_fields=True, frozen=True, tag_field="kind", omit_defaults=True):
     """What to drop."""
 
-    takes_several: ClassVar[bool] = True
-    """Whether it can do with several outputs."""
+    whole_windows: ClassVar[bool] = False
+    """Whether windows are dropped whole, so that every answer that comes out is exact."""
+
+    @property
+    def network(self) -> NetworkFile | None:
+        """The settings of a network, whose outputs say what they are worth; `None` where rows go at the inputs alone."""
+        return None
 
     def made(self, graph: QueryGraph) -> Policy:
         """The policy itself; its class refuses what is wrong with the settings."""
@@ -39,6 +55,12 @@ class PolicyFile(Struct, forbid_unknown_fields=True, frozen=True, tag_field="kin
         """The settings that are not left out, as the class in Python takes them."""
         found = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in found.items() if value is not None}
+
+    def _require(self, *names: str) -> None:
+        """Refuse what the policy cannot do without, and what no box says either."""
+        for name in (one for one in names if getattr(self, one) is None):
+            hint = f"write {meaning(type(self), name)}; or let exactly one box have `window`, and `group`"
+            refuse(f"`{name}` must be given", "none", where=f"policy {self.__struct_config__.tag}", hint=hint)
 
 
 class UniformFile(PolicyFile, tag="uniform", frozen=True):
@@ -51,6 +73,7 @@ class UniformFile(PolicyFile, tag="uniform", frozen=True):
 class WindowFile(PolicyFile, tag="window", frozen=True):
     """Whole windows are dropped: fewer answers, each of them exact."""
 
+    whole_windows: ClassVar[bool] = True
     time: Annotated[str | None, Meta(description="column of the windows; by default that of the box with a window")] = (
         None
     )
@@ -59,6 +82,7 @@ class WindowFile(PolicyFile, tag="window", frozen=True):
     run: Annotated[int | None, Meta(description="least length of a run of dropped windows")] = None
 
     def made(self, graph: QueryGraph) -> Policy:
+        self._require("time", "window")
         return WindowDrop(**self.given)
 
 
@@ -79,6 +103,7 @@ class ConceptFile(PolicyFile, tag="concept", frozen=True):
     exact_counts: Annotated[bool | None, Meta(description="dropped rows are still counted, group by group")] = None
 
     def made(self, graph: QueryGraph) -> Policy:
+        self._require("group", "time", "window")
         return ConceptDrop(**self.given)
 
 
@@ -145,6 +170,10 @@ class NetworkFile(PolicyFile, tag="network", frozen=True):
     value: Annotated[str, Meta(description="column that value graphs speak of")] = "value"
     integral_values: Annotated[bool, Meta(description="whether that column holds whole numbers only")] = False
     semantic: Annotated[bool, Meta(description="whether to drop by value")] = False
+
+    @property
+    def network(self) -> NetworkFile:
+        return self
 
     def made(self, graph: QueryGraph) -> Policy:
         return NetworkDrop(graph, semantic=self.semantic, column=self.value)

@@ -11,8 +11,10 @@ import json
 import math
 import re
 import types
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -33,6 +35,16 @@ _WORDS = {
     "bool": "true or false",
     "object": "names with settings",
     "array": "a list",
+}
+_KINDS: dict[type, str] = {
+    dict: "names with settings",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    type(None): "nothing",
+    date: "a date",
+    bytes: "bytes",
+    set: "a set",
 }
 _EXAMPLE = "compare it with examples/network.yaml"
 _HIDDEN = ("options", "spark")
@@ -107,7 +119,7 @@ def read(path: Path) -> Written:
         if size > MOST_BYTES:
             raise ValueError(f"{size:,} bytes where at most {MOST_BYTES:,} make sense")
         text = path.read_text()
-        document = json.loads(text) if path.suffix == ".json" else _from_yaml(text)
+        document = _from_json(text) if path.suffix == ".json" else _from_yaml(text)
         # Escapes may write half a character, which no file, log or query can hold.
         json.dumps(document, ensure_ascii=False, default=str, skipkeys=True).encode()
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
@@ -129,6 +141,21 @@ def _said(error: BaseException) -> str:
         return str(error)
     mark = error.problem_mark
     return f"{error.problem}{'' if mark is None else f' in line {mark.line + 1}, column {mark.column + 1}'}"
+
+
+def _from_json(text: str) -> Any:
+    """The document, if no mapping has a name twice: Python's own reader would take the last of two without a word."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            with suppress(yaml.YAMLError):  # JSON is YAML, but for tabs: this says in which line
+                _from_yaml(text)
+            twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+            raise ValueError(f"{twice!r} twice in one mapping")
+        return found
+
+    return json.loads(text, object_pairs_hook=once)
 
 
 def _from_yaml(text: str) -> Any:
@@ -223,7 +250,9 @@ def _refuse(error: msgspec.ValidationError, written: Written, body: Any, kind: t
             hint = did_you_mean(body, known, otherwise="take one of these")
             refuse(f"it must be one of {', '.join(known)}", repr(body)[:60], where=where, hint=hint, cause=error)
         wanted = re.sub(r"`([\w |]+)`", _in_words, problem.partition(", got")[0].removeprefix("Expected "))
-        got = _kind(body) if set(_HIDDEN) & set(map(str, place)) else repr(body)[:60]
+        is_date = isinstance(body, date)
+        got = _kind(body) if is_date or set(_HIDDEN) & set(map(str, place)) else repr(body)[:60]
+        hint = "put it in quotes: YAML reads it as a date" if is_date else hint
         refuse(f"it must be {wanted}", got, where=where, hint=hint, cause=error)
 
 
@@ -276,8 +305,7 @@ def _choices(expected: Sequence[Any]) -> list[str]:
 
 
 def _kind(body: Any) -> str:
-    names = {dict: "names with settings", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
-    return names.get(type(body), "a number")
+    return next((words for kind, words in _KINDS.items() if isinstance(body, kind)), "a number")
 
 
 def _in_words(kinds: re.Match[str]) -> str:

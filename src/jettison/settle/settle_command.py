@@ -19,7 +19,6 @@ from rich.table import Table
 
 from jettison.errors import InvalidInput, Unsupported, refuse
 from jettison.pipeline.document import Pipeline, load
-from jettison.pipeline.policy_file import WindowFile
 from jettison.settle.answer_shape import Query
 from jettison.settle.audited import Verdict, audit
 from jettison.settle.settled_record import time_of
@@ -56,7 +55,7 @@ def output_of(pipeline: Pipeline, output: str | None) -> tuple[Query, Source]:
         hint = f"pass --output with one of {', '.join(pipeline.outputs)}"
         refuse("--output must name an output of the pipeline", repr(output), hint=hint)
     boxes, ((name, source),) = pipeline.graph.boxes, pipeline.inputs.items()
-    plain = isinstance(pipeline.dropping, WindowFile)
+    plain = pipeline.dropping.whole_windows
 
     def made(stream: str, rows: DataFrame) -> DataFrame:
         if stream == name:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Literal
-from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,12 +27,12 @@ from jettison.spark.drop_point import WEIGHT, DropPoint, refuse_equal_marks
 from jettison.spark.guard import WOULD_WEIGH, guarded
 from jettison.spark.mechanisms import Mechanism, mechanism_for
 from jettison.spark.metrics import MetricCounts, by_metrics, note_trouble
+from jettison.spark.query_token import query_token
 from jettison.spark.run import Run, close_ended
 from jettison.spark.unstarted import UnstartedWatch
 from jettison.spark.watched import foreseeing, marked, watched
 
 Accounting = Literal["auto", "metrics", "observe"]
-_TOKEN_FILE = "token"
 
 
 class Assembly:
@@ -256,11 +255,7 @@ class Assembly:
 
     def _token(self) -> str:
         """What tells this query's decisions from those of all others, over the life of its checkpoint."""
-        content = self._folder.read(_TOKEN_FILE)
-        if content is None:
-            content = uuid4().hex.encode()
-            self._folder.replace(_TOKEN_FILE, content)
-        return content.decode("ascii", "replace")
+        return query_token(self._folder)
 
     def _counts_by_metrics(self, spark: SparkSession) -> bool:
         if self._metrics is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,15 +16,16 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.core.durations import microseconds
 from jettison.core.redact import redacted
-from jettison.errors import Unsupported, refuse
-from jettison.pipeline.box_file import BoxFile, answer, lengths
+from jettison.errors import MissingColumn, Unsupported, refuse
+from jettison.pipeline.box_file import BoxFile, answer, delay, lengths
 from jettison.pipeline.document import InputFile, Pipeline, require_runnable
 from jettison.pipeline.options import expanded
-from jettison.pipeline.policy_file import NetworkFile, WindowFile
+from jettison.pipeline.policy_file import NetworkFile
 from jettison.policies.network.graph import Box
 from jettison.runtime.inquiry import Asked
 from jettison.spark import aggregates, validate
 from jettison.spark.kafka_ends import KafkaEnds
+from jettison.spark.mechanisms import mechanism_for
 from jettison.spark.network_query import Network, Stream, log
 from jettison.spark.network_rows import union_all
 from jettison.spark.pipeline_sinks import batch_sink, in_turn, stream_writer
@@ -42,9 +43,9 @@ def start(
         require_runnable(pipeline)
         settings: dict[str, Any] = {"dry_run": dry_run, "ask": asked(pipeline), **pipeline.control}
         where: dict[str, Any] = {"latency": pipeline.latency, "checkpoint": pipeline.checkpoint}
-        if isinstance(pipeline.dropping, NetworkFile):
+        if (said := pipeline.dropping.network) is not None:
             network = build(spark, pipeline)
-            query = network.start(semantic=pipeline.dropping.semantic, available_now=drain, **where, **settings)
+            query = network.start(semantic=said.semantic, available_now=drain, **where, **settings)
             assert network.shedder is not None
             return query, network.shedder
         shedder = Shedder(policy=pipeline.made_policy(), **where, **settings)
@@ -60,13 +61,12 @@ def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataSt
     """What writes the outputs, with a drop point on each input."""
 
     def guard(name: str, source: InputFile, rows: DataFrame) -> DataFrame:
-        ids = (source.row_id,) if isinstance(source.row_id, str) else source.row_id
-        return shedder.guard(rows, row_id=ids, arrival=source.arrival, protect=source.protect, name=name)
+        return shedder.guard(rows, row_id=source.ids, arrival=source.arrival, protect=source.protect, name=name)
 
-    network = build(spark, pipeline, guard, cap=shedder.rows_per_trigger)
+    network = build(spark, pipeline, guard)
     graph = network.graph
     frames = network.compiled(graph)
-    if isinstance(pipeline.dropping, WindowFile):
+    if mechanism_for(shedder.policy.spec).holds_answers_back:
         for name in graph.outputs:
             with _at(f"outputs.{name}"):
                 frames[name] = shedder.deliver(frames[name])
@@ -77,29 +77,27 @@ def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataSt
         log.warning("jettison: answers of box %r are of the kept rows alone: %s", box.name, box.because)
     if len(pipeline.outputs) == 1:
         ((name, rows),) = frames.items()
-        return stream_writer(rows, pipeline.outputs[name], where=f"outputs.{name}")
+        return stream_writer(rows, pipeline.outputs[name], pipeline.checkpoint, where=f"outputs.{name}")
     return network.delivered(frames)
 
 
-def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None, *, cap: int | None = None) -> Network:
+def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None) -> Network:
     """The boxes of a pipeline file, with its sources opened, and guarded where a `guard` is given."""
     require_runnable(pipeline)
-    graph, dropping = pipeline.graph, pipeline.dropping
-    value = dropping.value if isinstance(dropping, NetworkFile) else ""
-    network = Network(value=value or "value", integral_values=graph.integral_values)
+    graph, said = pipeline.graph, pipeline.dropping.network or NetworkFile()
+    network = Network(value=said.value or "value", integral_values=said.integral_values)
     streams: dict[str, Stream] = {}
     for name, source in pipeline.inputs.items():
-        rows = streamed(spark, name, source, cap=cap)
+        rows = streamed(spark, name, source, cap=pipeline.kafka_caps.get(name))
         rows = rows if guard is None else guard(name, source, rows)
-        row_id = (source.row_id,) if isinstance(source.row_id, str) else source.row_id
         streams[name] = network.input(
-            name, rows, row_id=row_id, arrival=source.arrival, rate=source.rate, values=source.values
+            name, rows, row_id=source.ids, arrival=source.arrival, rate=source.rate, values=source.values
         )
-    plain = isinstance(dropping, WindowFile)
+    plain = pipeline.dropping.whole_windows
     for box in graph.boxes.values():
         streams[box.name] = network.add(box, box_function(box, pipeline.boxes[box.name], plain=plain))
     sinks = {
-        name: batch_sink(output, f"{pipeline.checkpoint} {name}", where=f"outputs.{name}")
+        name: batch_sink(output, name, pipeline.checkpoint, where=f"outputs.{name}")
         for name, output in pipeline.outputs.items()
     }
     for names in delivered_together(pipeline):
@@ -110,7 +108,7 @@ def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None, *
 
 def delivered_together(pipeline: Pipeline) -> list[list[str]]:
     """Outputs that get the same rows; in a network each is shed by itself."""
-    if isinstance(pipeline.dropping, NetworkFile):
+    if pipeline.dropping.network:
         return [[name] for name in pipeline.outputs]
     readers: dict[str, list[str]] = {}
     for name, output in pipeline.outputs.items():
@@ -121,7 +119,7 @@ def delivered_together(pipeline: Pipeline) -> list[list[str]]:
 def streamed(spark: SparkSession, name: str, source: InputFile, *, cap: int | None = None) -> DataFrame:
     """The rows of a source as a stream, as they are guarded; Kafka hands over `cap` rows at once, if not told otherwise."""
     reader = spark.readStream
-    if cap is not None and source.format == "kafka":
+    if cap is not None:
         reader = reader.option("maxOffsetsPerTrigger", str(cap))
     reader = opened(reader, source, where=f"inputs.{name}")
     with _at(f"inputs.{name}"):
@@ -139,14 +137,23 @@ def prepared(name: str, source: InputFile, rows: DataFrame) -> DataFrame:
     if source.sql:
         rows.createOrReplaceTempView(name)
         rows = rows.sparkSession.sql(source.sql)
-    return watermarked(rows, source.watermark)
-
-
-def watermarked(rows: DataFrame, watermark: Mapping[str, str]) -> DataFrame:
-    """Rows with a watermark on each of these columns that they have."""
-    for column, delay in watermark.items():
-        rows = rows.withWatermark(column, delay) if column in rows.columns else rows
+    (rows,) = watermarked([rows], source.watermark, where=f"inputs.{name}.watermark")
     return rows
+
+
+def watermarked(streams: Sequence[DataFrame], watermark: Mapping[str, str], *, where: str) -> list[DataFrame]:
+    """Streams with a watermark on each of these columns that they have; refused where none of them has one."""
+    found = list(streams)
+    for column, given in watermark.items():
+        names: dict[int, str] = {}
+        for number, rows in enumerate(found):
+            with suppress(MissingColumn):
+                names[number] = validate.resolved(rows, column, "watermark", where=where)
+        for number, name in names.items():
+            found[number] = found[number].withWatermark(validate.quoted(name), delay(given))
+        if not names:
+            validate.present(found[0], column, "watermark", where=where)
+    return found
 
 
 def box_function(box: Box, body: BoxFile, *, plain: bool = False) -> Boxed:
@@ -154,7 +161,7 @@ def box_function(box: Box, body: BoxFile, *, plain: bool = False) -> Boxed:
 
     def apply(*entering: DataFrame) -> DataFrame:
         with _at(f"boxes.{box.name}"):
-            rows = [watermarked(one, body.watermark) for one in entering]
+            rows = watermarked(entering, body.watermark, where=f"boxes.{box.name}.watermark")
             if body.answers:
                 return answered(rows[0], body, plain=plain)
             if not body.sql:
@@ -168,8 +175,7 @@ def box_function(box: Box, body: BoxFile, *, plain: bool = False) -> Boxed:
 
 def answered(rows: DataFrame, body: BoxFile, *, plain: bool) -> DataFrame:
     """Answers by window and group, with bounds where rows may be missing from them."""
-    group = (body.group,) if isinstance(body.group, str) else body.group
-    keys = [F.window(time, *lengths(size)) for time, size in body.window.items()] + [F.expr(one) for one in group]
+    keys = [F.window(time, *lengths(size)) for time, size in body.window.items()] + [F.expr(one) for one in body.keys]
     window = "window" if body.window else None
 
     def bounded(name: str, text: str) -> Column:

@@ -10,10 +10,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+from jettison.errors import refuse
 from jettison.pipeline import costs
-from jettison.pipeline.document import Pipeline
+from jettison.pipeline.document import Pipeline, require_runnable
 from jettison.pipeline.options import expanded
-from jettison.pipeline.policy_file import NetworkFile
 from jettison.runtime.status import Status
 from jettison.spark.pipeline import in_one_sentence, start
 from jettison.spark.pipeline_costs import costs_of
@@ -33,7 +33,7 @@ def run_pipeline(
     """Run until stopped, or for some seconds, or until all is taken that is there; then print how it went."""
     settings = expanded(pipeline.spark, where="spark")
     with in_one_sentence(), local_session("jettison-run", master=master, settings=settings) as session:
-        if isinstance(pipeline.dropping, NetworkFile):
+        if pipeline.dropping.network:
             pipeline = costs.known(pipeline)
             if pipeline.unmeasured:
                 with _shown(console) as say:
@@ -52,7 +52,11 @@ def run_pipeline(
 
 
 def calibrated(console: Console, pipeline: Pipeline, *, master: str) -> Pipeline:
-    """The pipeline with the costs that are measured now, kept beside its checkpoint."""
+    """The pipeline of a network with the costs that are measured now, kept beside its checkpoint."""
+    if pipeline.dropping.network is None:
+        hint = "leave `--calibrate` out: only a network, whose outputs have a `qos`, is planned by what boxes cost"
+        refuse("`--calibrate` must be of a network", f"policy {pipeline.dropping.__struct_config__.tag}", hint=hint)
+    require_runnable(pipeline)
     settings = expanded(pipeline.spark, where="spark")
     with (
         in_one_sentence(),
@@ -60,8 +64,7 @@ def calibrated(console: Console, pipeline: Pipeline, *, master: str) -> Pipeline
         _shown(console) as say,
     ):
         found = costs_of(session, pipeline, say)
-    if pipeline.checkpoint:
-        costs.store(pipeline, found)
+    costs.store(pipeline, found)
     return costs.with_costs(pipeline, found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from jettison.control.controller import ControlSettings
+from jettison.control.control_settings import ControlSettings, rows_per_batch
 from jettison.core import storage
 from jettison.core.documents import Positive, checked
 from jettison.core.durations import Duration, seconds
@@ -159,7 +158,7 @@ class Shedder:
         without `peak_rows_per_s`.
         """
         peak = self._peak_rows_per_s
-        return None if peak is None else max(1, math.ceil(peak * self.latency_bound_s / 2))
+        return None if peak is None else rows_per_batch(peak, self.latency_bound_s)
 
     def attach(self, companion: Companion) -> None:
         """Show in `status` what else drops rows in the query, such as `load_aware`, and close its books with the query's."""

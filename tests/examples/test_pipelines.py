@@ -1,0 +1,73 @@
+"""Every example pipeline runs as it is, as a command of its own, until each of its outputs has rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from jettison.cli import app
+from jettison.pipeline.document import load
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+SCHEMA = ROOT / "docs" / "pipeline.schema.json"
+WITHIN_S = 300
+by_name = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+
+def rows_in(folder: Path) -> int:
+    """Rows in the files of a folder, but for one that is just being written."""
+    found = 0
+    for file in folder.rglob("*.parquet"):
+        with suppress(OSError, ValueError):
+            found += parquet.read_metadata(file).num_rows
+    return found
+
+
+@pytest.mark.long
+@by_name
+def test_an_example_fills_each_of_its_outputs_and_ends_with_ctrl_c(path: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / one.path for one in load(path).outputs.values() if one.path]
+    said = tmp_path / "said"
+    with said.open("w") as file:
+        command = [sys.executable, "-m", "jettison.cli", "run", str(path)]
+        running = subprocess.Popen(command, cwd=tmp_path, stdout=file, stderr=file, start_new_session=True)
+    try:
+        until = time.monotonic() + WITHIN_S
+        while not all(map(rows_in, outputs)):
+            assert running.poll() is None, said.read_text()
+            assert time.monotonic() < until, said.read_text()
+            time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=WITHIN_S) == 130, said.read_text()
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    assert "Running: " in said.read_text()
+    assert "rows kept" in said.read_text()
+    if path.stem == "windows":
+        assert "|sensor|" in said.read_text()  # the other output is the screen
+
+
+@by_name
+def test_an_example_names_the_schema_to_editors(path: Path) -> None:
+    (_, _, given) = path.read_text().splitlines()[0].partition("yaml-language-server: $schema=")
+    assert (path.parent / given).resolve() == SCHEMA
+
+
+def test_the_published_schema_is_what_the_command_prints() -> None:
+    """After a change: `jettison plan --schema > docs/pipeline.schema.json`."""
+    done = CliRunner().invoke(app, ["plan", "--schema"])
+    assert SCHEMA.read_text() == done.output
+    assert json.loads(done.output)["$ref"] == "#/$defs/Pipeline"
