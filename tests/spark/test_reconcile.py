@@ -219,12 +219,13 @@ def test_a_run_that_is_killed_is_completed_by_the_next_one(
 
     def is_reached() -> bool:
         record = load(home)
-        now = bool(record.looks) if moment == "looking" else len(record.parts) >= 3
-        if now and not refused:  # two at once
+        if moment == "looking":
+            return bool(record.looks)
+        if len(record.parts) >= 3 and not refused:  # two at once
             with pytest.raises(CheckpointInUse, match="nobody else may settle"):
                 settle(spark, shed)
             refused.append(True)
-        return now and (moment == "looking" or load(home).parts[-1].at_s is None)
+        return bool(refused) and load(home).parts[-1].at_s is None
 
     kill_when(start_driver("settle_driver", tmp_path, str(shed), str(tmp_path / "settled")), is_reached)
     left = load(home)
