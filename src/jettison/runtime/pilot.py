@@ -170,8 +170,8 @@ class Pilot:
             self._books.expect(report.batch_id)
             self._heard(report.duration_s)
             self._board.batch_done(report.started_s)
-            if report.input_rows and report.plan_version is None:
-                self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
+            if report.input_rows and (wrong := self._board.wrong_plan(report, repeated=self._runs_since_s is None)):
+                self.fault("plan", wrong)
                 self._attempt(self._board.renew)
             elif report.input_rows:
                 self.fault.works("plan")

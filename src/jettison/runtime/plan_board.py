@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.runtime.schedule import Doubts, Schedule
 
@@ -100,6 +101,20 @@ class PlanBoard:
         """Publish again in which answers rows may be missing."""
         if doubts != self.schedule.doubts:
             self._publish_again(doubts)
+
+    def wrong_plan(self, report: BatchReport, *, repeated: bool) -> str:
+        """What is to be said of a batch that ran under no plan, or an older one than counted; empty for all others.
+
+        An older one is found where the newer of two files is damaged. A batch that may be `repeated` has that of its first
+        attempt.
+        """
+        if report.plan_version is None:
+            return f"batch {report.batch_id} found no valid plan and kept every row"
+        counted = None if repeated else self.schedule.at(int(report.started_s * 1e6))
+        if counted is None or report.plan_version >= counted.version:
+            return ""
+        ran = f"batch {report.batch_id} ran under plan {report.plan_version} where plan {counted.version} counted"
+        return f"{ran}: the file that held it is damaged, or was not readable"
 
     def batch_done(self, started_s: float) -> None:
         """A batch that started then is committed: plans that only batches before it had are not needed again."""
