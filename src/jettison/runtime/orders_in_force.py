@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from jettison.control.budget_figures import BudgetFigures
 from jettison.core.redact import redacted
 from jettison.core.storage import Folder
 from jettison.runtime import orders
@@ -65,6 +67,13 @@ class OrdersInForce:
             return None
         self.orders, self.settings = given, settings
         return given.changes(before)
+
+    def over(self, decision: BudgetFigures | None) -> BudgetFigures | None:
+        """The figures of a budget for the record, with the order that stands above it if one keeps every row."""
+        order = self.orders.why_keep_all("")
+        if decision is None or order is None:
+            return decision
+        return replace(decision, overridden_by=redacted(order.removesuffix(": without it ")))
 
     def record(self, text: str, **facts: str) -> None:
         """Put on record what is in force; an order is obeyed also where that fails."""

@@ -258,7 +258,7 @@ class Pilot:
 
     def _put_in_force(self, plan: DropPlan, at_s: float, *, at_once: bool = False) -> None:
         self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
-        self.ledger.plan(at_s, plan, self.controller.decision)  # on record before it is used
+        self.ledger.plan(at_s, plan, self._orders.over(self.controller.decision))  # on record before it is used
         self._on_record = plan  # what it decides stands, even should publishing fail half-way
         if not self._dry_run:
             self._whole.planned(plan, self._board.schedule)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from jettison.control.budget_figures import BudgetFigures
 from jettison.core.stats import EventTimes
 from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
@@ -35,6 +36,20 @@ def give(folder, pilot, given):
     until(lambda: pilot.orders == given)
     with pilot._lock:  # a tick obeys and plans under one lock
         return given
+
+
+@pytest.mark.parametrize(
+    ("given", "order"), [(KEEP_ALL, "keep everything (set by ann: audit)"), (TRY_OUT, "dry run (set by ann: audit)")]
+)
+def test_the_figures_of_a_plan_name_the_order_that_overrides_them(fly, folder, given, order):
+    pilot = fly(FakePublisher())
+    pilot.controller.decision = BudgetFigures(0.5, 0.05, 3.0)
+    shed(pilot, 0.5)
+    give(folder, pilot, given)
+    assert pilot.plan.keeps_everything
+    dropped, kept = (one["decision"] for one in records(folder, "plan")[-2:])
+    assert "overridden_by" not in dropped
+    assert (kept["share"], kept["overridden_by"]) == (0.5, order)
 
 
 class Stubborn(UniformDrop):
