@@ -223,7 +223,7 @@ class Shedder:
         return lambda rows: self.guard(rows, row_id=row_id, arrival=arrival, protect=protect, name=name)
 
     def deliver(
-        self, answers: DataFrame, *, window: str = "window", query: str | None = None, name: str | None = None
+        self, answers: DataFrame, *, window: Column | str = "window", query: str | None = None, name: str | None = None
     ) -> DataFrame:
         """Return the answers of windows that were kept whole: with `WindowDrop`, each of them is exact.
 
