@@ -39,7 +39,7 @@ from jettison.runtime.plan_file import look_every
 from jettison.runtime.query_facts import QueryFacts
 from jettison.runtime.schedule import NEVER_US, Doubts
 from jettison.runtime.tally import Tally
-from jettison.runtime.touched import Wholeness
+from jettison.runtime.wholeness import Wholeness
 
 log = logging.getLogger("jettison")
 
@@ -75,7 +75,7 @@ class Pilot:
     least_doubt_us
         What speaks against every answer, whatever the plans do; see `Wholeness`.
     terms
-        What orders the query can obey; all that its settings allow where not given.
+        What orders the query can follow; all that its settings allow where not given.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Channel:
     folder
         Where the plan lies; driver and executors must both reach it.
     lease_s
-        How long a published plan is obeyed unless it is published again.
+        How long a published plan counts unless it is published again.
     size
         Bytes that one plan should be able to take, which it gets up to `MOST_PLAN_BYTES`. The file has room for some plans.
     """

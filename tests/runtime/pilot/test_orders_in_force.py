@@ -1,4 +1,4 @@
-"""Orders that a person gives while the query runs: obeyed by the next plan, on record, and across restarts."""
+"""Orders that a person gives while the query runs: followed by the next plan, on record, and across restarts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def until(holds):
 def give(folder, pilot, given):
     given = orders.write(folder, given)
     until(lambda: pilot.orders == given)
-    with pilot._lock:  # a tick obeys and plans under one lock
+    with pilot._lock:  # a tick follows them and plans under one lock
         return given
 
 
@@ -103,16 +103,16 @@ def test_another_bound_reaches_the_controller_and_ends_with_its_order(fly, folde
     assert [record["latency_bound_s"] for record in records(folder, "order")] == [7.0, 3.0]
 
 
-def test_orders_that_cannot_be_obeyed_change_nothing_and_whoever_gave_them_can_read_why(fly, folder, caplog):
+def test_orders_that_cannot_be_followed_change_nothing_and_whoever_gave_them_can_read_why(fly, folder, caplog):
     pilot = fly(FakePublisher(), terms=Terms(SETTINGS, least_bound_s=1.0))
-    obeyed = give(folder, pilot, bound(7.0))
+    followed = give(folder, pilot, bound(7.0))
     refused = orders.write(folder, bound(0.5))
     until(lambda: records(folder, "order")[-1].get("refused") == refused.mark)
-    assert pilot.orders == obeyed
+    assert pilot.orders == followed
     assert pilot.latency_bound_s == 7.0
     last = records(folder, "order")[-1]
     assert last["text"].startswith("refused: a latency bound above 1 s, got 0.5 s.")
-    assert (last["latency_bound_s"], last["orders"]["mark"]) == (7.0, obeyed.mark), "what stands"
+    assert (last["latency_bound_s"], last["orders"]["mark"]) == (7.0, followed.mark), "what stands"
     assert not records(folder, "fault")
     assert any("an order is refused: a latency bound" in line for line in warnings(caplog))
 
@@ -145,7 +145,7 @@ def test_after_damage_the_last_orders_on_record_stand_but_a_document_that_was_re
     assert second.faults["order"] == (content is not None)
 
 
-def test_refused_on_start_the_last_orders_that_were_obeyed_stand(fly, folder):
+def test_refused_on_start_the_last_orders_that_were_followed_stand(fly, folder):
     first = fly(FilePublisher(folder))
     give(folder, first, bound(7.0))
     first.close()

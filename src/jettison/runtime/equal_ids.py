@@ -16,21 +16,21 @@ _OFF = 0.1  # of the rows: keys of some hundred rows each are no lumps yet
 _ODD = 5  # batches in a row: equal rows are odd in nearly all of them
 
 
-class Lumps:
+class EqualIds:
     """Says, once of each drop point, that in several batches in a row far more or fewer rows were kept than plans keep.
 
     Examples
     --------
     >>> from jettison.policies.uniform.random_setting import RandomDrop
-    >>> half, lumps = DropPlan(2, {"rides": RandomDrop(0.5)}), Lumps()
-    >>> said = [lumps.batch(Stats(n, 0.0, 1.0, {"rides": PointStats(10_000, 0)}, 2), half) for n in range(7)]
+    >>> half, equal_ids = DropPlan(2, {"rides": RandomDrop(0.5)}), EqualIds()
+    >>> said = [equal_ids.batch(Stats(n, 0.0, 1.0, {"rides": PointStats(10_000, 0)}, 2), half) for n in range(7)]
     >>> said[4]
     "0 of 10,000 rows were kept at 'rides' where the plan keeps 50 %: many rows are equal in `row_id`, and share one fate"
     >>> said[:4] + said[5:]
     ['', '', '', '', '', '']
-    >>> both, lumps = DropPlan(2, {"rides": RandomDrop(0.5), "fares": RandomDrop(0.5)}), Lumps()
+    >>> both, equal_ids = DropPlan(2, {"rides": RandomDrop(0.5), "fares": RandomDrop(0.5)}), EqualIds()
     >>> points = {"rides": PointStats(10_000, 0), "fares": PointStats(10_000, 10_000)}
-    >>> *_, said = [lumps.batch(Stats(n, 0.0, 1.0, points, 2), both) for n in range(5)]
+    >>> *_, said = [equal_ids.batch(Stats(n, 0.0, 1.0, points, 2), both) for n in range(5)]
     >>> "at 'rides'" in said and "at 'fares'" in said
     True
     """
