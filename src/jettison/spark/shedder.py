@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from jettison.control.control_settings import LATE_SHARE
 from jettison.control.controller import ControlSettings
 from jettison.core import storage
 from jettison.core.documents import Positive, checked
@@ -128,7 +129,7 @@ class Shedder:
             latency_bound_s=self.latency_bound_s,
             headroom=headroom,
             least_share=least_share,
-            late_share=ControlSettings.late_share if late_share is None else late_share,
+            late_share=LATE_SHARE if late_share is None else late_share,
             trigger_interval_s=trigger_s,
             row_cap=self.rows_per_trigger,
             capacity_rows_per_s=capacity_rows_per_s,
