@@ -16,7 +16,7 @@ from jettison import __version__, cli, java
 from jettison.errors import Unsupported
 from jettison.lab.experiments import BENCHMARKS, PAPERS
 
-PROVE = {"rivals": (), "seconds": 60.0}
+NONE_GIVEN = {"seeds": None, "rivals": None, "seconds": None}
 COMMANDS = ("demo", "bench", "reproduce", "plan", "run", "top")
 
 
@@ -112,6 +112,25 @@ def test_unknown_names_are_met_with_the_nearest_one(refused: Callable[..., str])
 @pytest.mark.parametrize("seeds", ["0", "few", "5:5", "-3", "-3:4", "1:2:3", ""])
 def test_seeds_that_are_none(refused: Callable[..., str], seeds: str) -> None:
     assert "--seeds must be a number, or two with a colon" in refused("bench", "faults", f"--seeds={seeds}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "takes"),
+    [
+        (("harm", "--seeds", "3"), "faults"),
+        (("controller", "--rivals", "plain"), "prove"),
+        (("faults", "--seconds", "3"), "prove"),
+        (("--all", "--rivals", "plain"), "prove"),
+    ],
+)
+def test_an_option_that_a_benchmark_does_not_take_is_refused(
+    refused: Callable[..., str], arguments: tuple[str, ...], takes: str
+) -> None:
+    assert f"{arguments[1]} needs the benchmark {takes}, got" in refused("bench", *arguments)
+
+
+def test_a_plan_without_spark_takes_no_master(refused: Callable[..., str]) -> None:
+    assert "--master needs --calibrate" in refused("plan", "p.yaml", "--master", "local[2]")
 
 
 def test_a_benchmark_without_repetitions(refused: Callable[..., str]) -> None:
@@ -262,7 +281,7 @@ def test_benchmarks_are_told_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> 
     for option in ("--repetitions", "--pairs", "--repeat"):
         assert CliRunner().invoke(cli.app, ["bench", "sharing", option, "3"]).exit_code == 0
         assert told.pop("repetitions") == 3
-        assert told == {"name": "sharing", "json_path": None, "only": None, "seeds": range(100)} | PROVE
+        assert told == {"name": "sharing", "json_path": None, "only": None} | NONE_GIVEN
         told.clear()
     typed = ["bench", "prove", "--workload", "taxi", "--rivals", "plain, tail", "--seconds", "20"]
     assert CliRunner().invoke(cli.app, typed).exit_code == 0
@@ -278,9 +297,19 @@ def test_stored_ratios_are_checked_and_a_loss_fails_the_command(
     stored, ratios = tmp_path / "stored.json", iter([1.0, 1.01, 1.0, 1.5, 1.51, 1.5])
     known = Result("cost", 1.0, "s", 1.0, 1.0, at_most=1.2, interval=(0.99, 1.01), config={"benchmark": "cost"})
     save([known], stored)
-    monkeypatch.setattr(command, "run_bench", lambda console, **how: [Result("cost", 1.0, "s", 1.0, next(ratios))])
+    pairs = []
+
+    def measured(console: object, **how: Any) -> list[Result]:
+        pairs.append(how["repetitions"])
+        return [Result("cost", 1.0, "s", 1.0, next(ratios))]
+
+    monkeypatch.setattr(command, "run_bench", measured)
     for status in (0, 1):
-        assert CliRunner().invoke(cli.app, ["bench", "--check", str(stored)]).exit_code == status
+        found = tmp_path / f"{status}.json"
+        typed = ["bench", "--check", str(stored), "--repetitions", "3", "--json", str(found)]
+        assert CliRunner().invoke(cli.app, typed).exit_code == status
+        assert json.loads(found.read_text())[0]["config"]["verdict"] == ("worse" if status else "as good")
+    assert pairs == [3] * 6
 
 
 def test_all_benchmarks_run_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_RUNS = "Runs of each side, alternating."
+_SEEDS = "For faults: how many runs, or from which seed to which, as in 40:60."
 _PHASES = "12,42,12"
 _PICTURE = "jettison-demo"
 
@@ -95,19 +97,19 @@ def bench(
     every: Annotated[bool, typer.Option("--all", help="All of them but prove: 1 to 2 hours.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
     repetitions: Annotated[
-        int, typer.Option("--repetitions", "--pairs", "--repeat", help="Runs of each side, alternating.")
-    ] = 5,
+        int | None,
+        typer.Option("--repetitions", "--pairs", "--repeat", help=_RUNS, show_default="5; 2 a round with --check"),
+    ] = None,
     only: Annotated[
         str | None,
         typer.Option("--only", "--workload", metavar="CASE", help="One case of a benchmark that has several."),
     ] = None,
-    seeds: Annotated[
-        str, typer.Option(metavar="N", help="For faults: how many runs, or from which seed to which, as in 40:60.")
-    ] = "100",
+    seeds: Annotated[str | None, typer.Option(metavar="N", help=_SEEDS, show_default="100")] = None,
     rivals: Annotated[
-        str, typer.Option(metavar="A,B", help="For prove: whom to run beside Jettison; all of them, unless given.")
-    ] = "",
-    seconds: Annotated[float, typer.Option(help="For prove: length of a run.")] = 60.0,
+        str | None,
+        typer.Option(metavar="A,B", help="For prove: whom to run beside Jettison; all of them, unless given."),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="For prove: length of a run.", show_default="60")] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -117,27 +119,22 @@ def bench(
 ) -> None:
     """Ratios against plain Spark and the baselines, measured side by side in one run."""
     option_values.require_writable("--json", json)
-    if check is not None:
-        from jettison.lab.bench.command import run_check
-        from jettison.lab.bench.result import failed
-
-        if failed(run_check(Console(), check, name=name, only=only)):
-            raise typer.Exit(1)
-        return
-    if every == (name is not None):
-        got = "both" if every else "neither"
-        refuse("the name of a benchmark, or --all", got, hint="`jettison bench --help` lists them, with their times")
-    from jettison.lab.bench.command import run_bench
-    from jettison.lab.bench.result import failed
-
-    named = tuple(one.strip() for one in rivals.split(",") if one.strip())
-    sizes: dict[str, Any] = {
+    asked: dict[str, Any] = {
+        "name": name,
+        "json_path": json,
         "repetitions": repetitions,
+        "only": only,
         "seeds": option_values.seeds(seeds),
-        "rivals": named,
+        "rivals": option_values.names(rivals),
         "seconds": seconds,
     }
-    if failed(run_bench(Console(), name=name, json_path=json, only=only, **sizes)):
+    if check is None and every == (name is not None):
+        got = "both" if every else "neither"
+        refuse("the name of a benchmark, or --all", got, hint="`jettison bench --help` lists them, with their times")
+    from jettison.lab.bench.command import run_bench, run_check
+    from jettison.lab.bench.result import failed
+
+    if failed(run_bench(Console(), **asked) if check is None else run_check(Console(), check, **asked)):
         raise typer.Exit(1)
 
 
@@ -179,20 +176,22 @@ def plan(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure first what the boxes cost, on rows of the sources.")
     ] = False,
-    master: Annotated[str, typer.Option(help="Spark master to measure on.")] = "local[*]",
+    master: Annotated[str | None, typer.Option(help="For --calibrate: Spark master.", show_default="local[*]")] = None,
 ) -> None:
     """Show what a pipeline would run: sources, drop points, policy, answers and, of networks, the road map."""
     from jettison.pipeline.costs import known
     from jettison.pipeline.document import load
     from jettison.pipeline.plan_text import told
 
+    if master is not None and not calibrate:
+        refuse("--master needs --calibrate", master, hint="without it nothing is run: leave --master out")
     given = load(pipeline)
     if calibrate:
         extras.require("pyspark", where="`jettison plan --calibrate`")
         java.require_java()
         from jettison.spark.pipeline_command import calibrated
 
-        given = calibrated(Console(), given, master=master)
+        given = calibrated(Console(), given, master=master or "local[*]")
     print(told(known(given)))
 
 

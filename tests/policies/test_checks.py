@@ -52,8 +52,7 @@ def sifter(spread: float = 15.0, **settings: int) -> Sifter:
     return Sifter(queries, np.column_stack([random.normal(50, spread, 2000), random.integers(0, 2, 2000)]), **settings)
 
 
-# Those that learn also as they are once they have learned. Semantic plans of large networks are not among them: a plan has
-# room for few ranges, and what is left out is kept.
+# Those that learn also as they are once they have learned.
 POLICIES = {
     "uniform": UniformDrop(),
     "priority": prioritised(),
@@ -74,6 +73,7 @@ POLICIES = {
     "network, shared": NetworkDrop(figure_6()),
     "network, semantic": NetworkDrop(figure_6(), semantic=True),
     "network, large": NetworkDrop(random_network(1)),
+    "network, large, semantic": NetworkDrop(random_network(1), semantic=True),
     "sifter": sifter(),
     "sifter with a sample": sifter(sample_every=100),
     "sifter with many rows outside": sifter(spread=60.0),
@@ -82,7 +82,10 @@ POLICIES = {
 
 @pytest.mark.parametrize("check", checks.ALL_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
-def test_every_policy_passes_every_check(policy, check):
+def test_every_policy_passes_every_check(request, policy, check):
+    if (policy, check) == (POLICIES["network, large, semantic"], checks.check_meets_budget):
+        why = "a plan has room for few ranges, and what is left out is kept"
+        request.applymarker(pytest.mark.xfail(reason=why, raises=AssertionError, strict=True))
     check(policy)
 
 
@@ -161,6 +164,15 @@ class Talkative(Wrong):
         return replace(plan, cause="because " * 10_000)
 
 
+class Roomy(UniformDrop):
+    """Asks for much room, and takes it whether it is given or not."""
+
+    plan_bytes = 256 * 1024
+
+    def plan(self, stats, budget):
+        return replace(UniformDrop().plan(stats, budget), cause="because " * 2_000)
+
+
 class Spendthrift(Wrong):
     """Keeps a little more than the budget."""
 
@@ -202,6 +214,7 @@ class Absent(UniformDrop):
         (Changeable(), checks.check_holds_settings_of_its_kind, "settings of the kind .'range'."),
         (Unspeakable(), checks.check_round_trips_through_json, "changed on its way"),
         (Talkative(), checks.check_fits_its_bytes, "bytes are more than 65536"),
+        (Roomy(), checks.check_fits_its_bytes, "bytes are more than 8192"),
         (Spendthrift(), checks.check_meets_budget, "of a budget of"),
         (BlindToProtected(), checks.check_meets_budget, "of a budget of"),
         (Absent(), checks.check_goes_on_from_its_state, "makes another plan"),

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
+from jettison.errors import PlanTooLarge
 from jettison.policies.base import Lesson
-from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network import Box, Input, Output, QueryGraph, network_drop
 from jettison.policies.network.evaluate import evaluate
 from jettison.policies.network.network_drop import NetworkDrop
-from networks import figure_4, figure_6
+from jettison.policies.uniform.random_setting import RandomDrop
+from networks import figure_4, figure_6, random_network
 
 NOTHING = Stats(0, 0.0, 1.0)
 
@@ -73,3 +78,34 @@ def test_it_does_not_chase_noise() -> None:
         Lesson(1, counted=Stats(1, 0.0, 1.0, expected | {"one__two": PointStats(3, 3), "one__three": PointStats(3, 3)}))
     )
     assert policy.graph is graph
+
+
+@pytest.mark.parametrize("semantic", [False, True])
+def test_with_little_room_it_drops_at_fewer_locations_and_never_more_rows(semantic: bool) -> None:
+    policy = NetworkDrop(random_network(1), semantic=semantic)
+    whole = policy.plan(NOTHING, budget(0.3))
+    least = DropPlan(0, dict.fromkeys(policy.points, RandomDrop()), whole.cause).to_json()
+    shares = [policy.load_share(whole)]
+    for room in range(len(whole.to_json()), len(least), -2):
+        plan = policy.plan(replace(NOTHING, plan_bytes=room), budget(0.3))
+        assert len(plan.to_json()) <= room
+        assert plan.points.keys() == whole.points.keys()
+        assert all(one == whole.points[name] or one.keeps_everything for name, one in plan.points.items())
+        shares.append(policy.load_share(plan))
+    assert shares == sorted(shares)
+    assert shares[-1] > shares[0] + 0.1
+
+
+def test_a_network_whose_plans_would_fit_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_drop, "MOST_PLAN_BYTES", 1200)
+    with pytest.raises(PlanTooLarge, match=r"a network whose plans fit 1,200 bytes, got .* for \d drop points"):
+        NetworkDrop(figure_6())
+
+
+def test_the_room_that_it_asks_for_holds_any_plan_however_long_the_names() -> None:
+    name = "an_input_of_a_name_that_is_long_" * 20
+    graph = QueryGraph(
+        [Input(name + str(n)) for n in range(200)], [], [Output(f"o{n}", name + str(n)) for n in range(200)]
+    )
+    policy = NetworkDrop(graph)
+    assert 64 * 1024 < len(policy.plan(NOTHING, budget(1 / 3)).to_json()) <= policy.plan_bytes

@@ -263,3 +263,9 @@ def test_rasters_that_make_no_sense_are_refused(wrong):
     RegionDrop(**sound)
     with pytest.raises(InvalidSetting):
         RegionDrop(**sound | wrong)
+
+
+def test_a_drift_without_a_sample_that_runs_along_is_refused():
+    with pytest.raises(InvalidSetting, match="`drift` needs `sample_every`"):
+        sifter(drift=0.1)
+    sifter(drift=0.1, sample_every=100)

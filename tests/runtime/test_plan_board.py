@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.errors import PlanTooLarge
 from jettison.policies.uniform.random_setting import RandomDrop
@@ -338,6 +339,22 @@ class TestAClockThatIsBehind:
         board.renew()
         assert file.share_kept(time_us) == 0.25
         assert file.share_kept(time_us + 200_000) == 0.75
+
+
+def test_a_batch_under_an_older_plan_than_counted_is_noticed_but_not_one_that_may_be_repeated():
+    """As where the newer of two files is damaged, and Spark reads the older one."""
+    file, board = board_of()
+    from_s = [board.post(drop(version), NOWHERE) for version in (1, 2)]
+
+    def wrong(version, started_s, *, repeated=False):
+        return board.wrong_plan(BatchReport("run", 7, started_s, 0.5, 10, version), repeated=repeated)
+
+    assert wrong(1, from_s[1] + 0.001) == "", "it has come on file, but late"
+    file.schedule = Schedule.of(drop(1))
+    assert wrong(1, from_s[1] + 0.001).startswith("batch 7 ran under plan 1 where plan 2 counted")
+    assert wrong(None, from_s[1]) == "batch 7 found no valid plan and kept every row"
+    assert wrong(1, from_s[1] + 0.001, repeated=True) == ""
+    assert [wrong(1, from_s[1] - 0.001), wrong(2, from_s[1] - 0.001), wrong(2, from_s[1])] == ["", "", ""]
 
 
 def test_what_is_published_says_up_to_when_answers_are_in_doubt():

@@ -123,9 +123,32 @@ def test_of_two_files_the_later_writing_counts_whatever_clocks_say_and_a_damaged
         if b'"version":4' in (again._folder.read(name) or b""):
             again._folder.replace(name, b"damaged")
     assert shares(spark, again) == [0.75]
+    assert not again.damage
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_damaged_one_of_two_files_is_told_of_and_a_batch_that_is_repeated_keeps_every_row(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Its plan may have stood in that file alone, so it must not run under the plan before."""
+    monkeypatch.setattr(Folder, "keeps_readers", False)
+    channel = Channel(Folder(tmp_path / "jettison"), lease_s=60.0, size=4096)
+    channel.prepare()
+    for number in (4, 5):
+        channel.publish(Schedule.of(drop(number)))
+    for name in channel._files:
+        if f'"version":{version}'.encode() in (channel._folder.read(name) or b""):
+            channel._folder.replace(name, b"damaged")
+    again = Channel(channel._folder, lease_s=60.0, size=4096)
     again.prepare()
-    assert again.damage is None
-    assert shares(spark, again) == [0.75]
+    assert again.damage is not None
+    assert "damaged" in again.damage
+    assert shares(spark, again) == [1.0]
+    published = again.published()
+    assert published is not None
+    assert published.doubts == EVERYWHERE
+    again.publish(published.followed_by(drop(6, 0.2), now_us()))
+    assert shares(spark, again) == [0.2]
 
 
 def test_a_plan_of_nobody_counts_as_none(spark: SparkSession) -> None:

@@ -60,6 +60,7 @@ def guard(
         channel.publish(Schedule.of(DropPlan(1, {"rows": setting})))
     drop_point = DropPoint("rows", ("id",), observed=False, **point)  # type: ignore[arg-type]
     mechanism = GroupMechanism(policy.spec)
+    mechanism.check(rows, drop_point)
     plan = channel.plan_row(spark, {"rows": mechanism}, metric=drop_point.plan_metric)
     return guarded(rows, drop_point, mechanism, plan)
 
@@ -292,6 +293,31 @@ def test_groups_and_times_that_are_not_there_are_refused(spark, source, tmp_path
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=policy)
     with pytest.raises(InvalidSetting, match=complaint):
         shedder.guard(source.stream(), row_id="id")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        lambda: F.col("key"),
+        lambda: F.upper("key"),
+        lambda: "upper(key)",
+        lambda: F.upper(F.concat("key", F.lit("é"))),
+    ],
+    ids=["column", "expression", "SQL", "nested"],
+)
+def test_with_exact_counts_a_dropped_row_keeps_what_its_group_and_time_are_made_of(spark, tmp_path, group):
+    rows = rows_of(spark, 1000, 2, 1).withColumn("fare", F.lit(1.0))
+    policy = jt.ConceptDrop(
+        group=group(), time=F.col("at") + F.expr("INTERVAL 1 SECOND"), window="10 seconds", exact_counts=True
+    )
+    setting = GroupDrop(0.5, pane_us=10 * SECOND, new_keep_fraction=0.5)
+    counted = guard(spark, tmp_path, rows, setting, policy).toPandas()
+    dropped = counted[counted["jt_weight"].isna()]
+    assert len(counted) == 1000
+    assert 300 < len(dropped) < 700
+    assert not dropped["key"].isna().any()
+    assert not dropped["at"].isna().any()
+    assert dropped["fare"].isna().all()
 
 
 @pytest.fixture

@@ -187,6 +187,28 @@ def alarm_network(source: Any, sinks: dict[str, Collected], **qos: QoS) -> Netwo
 
 
 @pytest.mark.parametrize(
+    ("kind", "given", "changes", "integral"),
+    [
+        ("int", None, (), True),
+        ("bigint", None, (), True),
+        ("double", None, (), False),
+        ("int", None, [(0, 1, 1.0)], False),
+        ("double", True, (), True),
+        ("int", False, (), False),
+    ],
+)
+def test_whole_numbers_are_told_by_the_type_of_the_value(
+    source: Any, kind: str, given: bool | None, changes: Any, integral: bool
+) -> None:
+    network = Network(integral_values=given)
+    rows = source.stream().withColumn("value", F.col("value").cast(kind))
+    stream = network.input("readings", rows, row_id="id", values=[(0, 100, 1.0)])
+    parsed = network.map("parse", stream, lambda r: r, values=changes)
+    network.output("out", parsed, Collected())
+    assert network.graph.integral_values is integral
+
+
+@pytest.mark.parametrize(
     ("plan", "semantic"),
     [
         ({"readings": RandomDrop(0.6), "parse__high": RandomDrop(0.5), "parse__low": RandomDrop(0.25)}, False),

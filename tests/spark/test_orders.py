@@ -1,4 +1,4 @@
-"""Orders given to a real query: the next batches obey, answers stay honest, and a repeated batch stays as it was."""
+"""Orders given to a real query: the next batches follow, answers stay honest, and a repeated batch stays as it was."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Steered:
         return self.weights[max(self.weights)]
 
 
-def test_a_running_query_obeys_and_everybody_is_told(
+def test_a_running_query_follows_and_everybody_is_told(
     spark: SparkSession, source, tmp_path: Path, numbered: Callable[..., list[dict[str, object]]]
 ) -> None:
     steered = Steered(source, tmp_path)
     with steered.shedder:
         assert steered.batch(numbered(0, 100)) == []
-        assert "the query obeys from its next plan on" in steered.give(keep_everything=True, reason="fire drill")
+        assert "the query follows it from its next plan on" in steered.give(keep_everything=True, reason="fire drill")
         assert steered.batch(numbered(100, 200)) == [1.0] * 100
         steered.give(bound_s=30.0, dry_run=True, reason="fire drill")
         status = steered.shedder.status()

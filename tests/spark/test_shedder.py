@@ -347,6 +347,12 @@ class TestRefusals:
         with pytest.raises(InvalidSetting, match=r"`latency` must be a positive duration.*Hint"):
             self.shedder(tmp_path, latency=latency)
 
+    def test_share_of_late_rows_without_arrivals(self, source, tmp_path: Path) -> None:
+        shedder = self.shedder(tmp_path, late_share=0.2)
+        rows = shedder.guard(source.stream(), row_id="id")
+        with pytest.raises(InvalidSetting, match=r"`late_share` needs a guard with `arrival`, got 0\.2"):
+            shedder.start(rows.writeStream.format("noop"))
+
     def test_no_identity(self, source, tmp_path: Path) -> None:
         for nothing in ([], None, ""):
             with pytest.raises(JettisonError, match="`row_id` must name"):

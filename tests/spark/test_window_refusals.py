@@ -68,6 +68,10 @@ def test_delivery_needs_the_window_itself(seconds: Seconds, tmp_path: Path) -> N
         shedder.deliver(answers, window="hour")
     with pytest.raises(InvalidSetting, match="query"):
         shedder.deliver(answers, query="other")
+    with pytest.raises(InvalidInput, match="`window` must name the column that Spark's `window` made"):
+        shedder.deliver(answers, window=F.col("n"))
+    with pytest.raises(InvalidSetting, match="`window` must be a column"):
+        shedder.deliver(answers, window=F.col("hour"))
 
 
 def test_delivery_belongs_to_window_drops(seconds: Seconds, tmp_path: Path) -> None:

@@ -40,12 +40,14 @@ def three_lengths(text: str) -> list[float]:
     return lengths
 
 
-def seeds(text: str) -> range:
-    """So many seeds from 0 on, or those between two numbers.
+def seeds(text: str | None) -> range | None:
+    """So many seeds from 0 on, or those between two numbers; `None` where none are given.
 
     >>> seeds("3"), seeds("40:60")
     (range(0, 3), range(40, 60))
     """
+    if text is None:
+        return None
     first, _, stop = text.rpartition(":")
     try:
         found = range(int(first or 0), int(stop))
@@ -54,6 +56,15 @@ def seeds(text: str) -> range:
     if not found or found.start < 0:
         refuse("--seeds must be a number, or two with a colon between them", repr(text), hint="try 100, or 40:60")
     return found
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between them; `None` where none are given.
+
+    >>> names("plain, tail")
+    ('plain', 'tail')
+    """
+    return None if text is None else tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def require_writable(option: str, path: Path | None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from msgspec import UNSET, UnsetType
+
 from jettison.control.load_model import Costs
 from jettison.control.outlook import Ahead, Outlook
 from jettison.core.stats import Budget
@@ -37,6 +39,8 @@ class BudgetFigures:
         Time until the first batch starts that can run under the budget.
     expected
         That batch.
+    overridden_by
+        The order under which every row is kept whatever the budget says, in words, while there is one.
     """
 
     share: float
@@ -48,6 +52,7 @@ class BudgetFigures:
     noise: float | None = None
     lag_s: float | None = None
     expected: Expected | None = None
+    overridden_by: str | UnsetType = UNSET
 
     @classmethod
     def unmeasured(cls, budget: Budget) -> BudgetFigures:

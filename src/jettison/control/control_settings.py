@@ -12,6 +12,8 @@ from jettison.errors import refuse
 Headroom = Annotated[float, rule("must lie in (0, 1]", "0.8 leaves 20 % for noise", gt=0.0, le=1.0)]
 DeadBand = Annotated[float, rule("must lie in [0, 1)", "0.1 is 10 %", ge=0.0, lt=1.0)]
 Cap = Annotated[int, rule("must be positive", "None for no cap", gt=0)]
+LATE_SHARE = 0.05
+"""Of late rows, where nothing else is said."""
 
 
 def rows_per_batch(peak_rows_per_s: float, latency_bound_s: float) -> int:
@@ -54,7 +56,7 @@ class ControlSettings:
     latency_bound_s: Seconds
     headroom: Headroom = 0.8
     least_share: Share = 0.01
-    late_share: Share = 0.05
+    late_share: Share = LATE_SHARE
     trigger_interval_s: Number = 0.0
     row_cap: Cap | None = None
     dead_band: DeadBand = 0.1

@@ -265,7 +265,7 @@ class Controller:
         if self.model.ready and (self._start.over or coming.rate == coming.rate_in_doubt):
             doubt = self._outlook(self.model.costs_in_doubt(coming.in_doubt.rows, coming.running), coming.rate_in_doubt)
             rows = max(coming.in_doubt.rows, doubt.usual_rows)
-            helps = self.model.saving_in_doubt(rows, outlook.least_share) >= outlook.worth_dropping
+            helps = self.model.saving_in_doubt(rows, outlook.least_share) >= outlook.least_saving
         shed = helps and outlook.must_shed(ahead) and doubt.must_shed(coming.in_doubt)
         if shed and not self._start.over and self._catches_up(outlook, coming.lasts_s, now_s):
             # The process is young: the load is below its capacity to be, so what it was too slow for is only delayed.

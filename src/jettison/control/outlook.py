@@ -165,10 +165,10 @@ class Outlook:
         """Whether dropping makes the batch shorter by enough: else its fixed cost, or seeing its rows, is most of it."""
         all_s = ahead.duration_s(self.costs, 1.0, 1.0)
         least_s = self.costs.predict(ahead.rows, self.least_share * ahead.rows)
-        return all_s - least_s >= self.worth_dropping * all_s
+        return all_s - least_s >= self.least_saving * all_s
 
     @property
-    def worth_dropping(self) -> float:
+    def least_saving(self) -> float:
         """Part of a batch's length that dropping must save: more where latency grows whatever is dropped."""
         return _HELPS_BEHIND if self.falls_behind else _HELPS
 

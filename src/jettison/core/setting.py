@@ -50,7 +50,7 @@ class Setting(ABC):
 
         @property
         def keep_fraction(self) -> float:
-            """Share of the unprotected rows that the setting is expected to keep."""
+            """Share of the unprotected rows to come that the setting is expected to keep; some kinds keep just that."""
 
     @property
     def keep_fraction_of_late(self) -> float:

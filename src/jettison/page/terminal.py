@@ -83,7 +83,7 @@ def sparkline(values: Sequence[float | None], top: float, width: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """What comes from data, without anything that a terminal would obey."""
+    """What comes from data, without anything that a terminal would act on."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 

@@ -48,18 +48,20 @@ class Faults:
     def __call__(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""
         detail = redacted(detail)
-        self._count(kind, detail)
-        if self.counts[kind] == 1:
+        if self._count(kind, detail):
             log.warning("jettison: %s (further faults of this kind are only counted)", detail)
         try:
             self._ledger.fault(time.time(), kind, detail)
         except Exception as error:
-            self._count("ledger", redacted(f"{type(error).__name__}: {error}"))
+            if kind != _STOPS_NEW:  # counted already
+                self(_STOPS_NEW, f"{type(error).__name__}: {error}")
 
-    def _count(self, kind: str, detail: str) -> None:
+    def _count(self, kind: str, detail: str) -> bool:
+        """Count a failure; returns whether it is the first of its kind."""
         with self._lock:
             self.counts[kind] += 1
             self._standing[kind] = reason(detail)
+            return self.counts[kind] == 1
 
     def works(self, kind: str) -> None:
         """What failed before has worked."""

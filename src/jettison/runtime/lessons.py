@@ -10,8 +10,8 @@ from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Stats
 from jettison.policies.base import Lesson, Policy
+from jettison.runtime.equal_ids import EqualIds
 from jettison.runtime.faults import Faults
-from jettison.runtime.lumps import Lumps
 from jettison.runtime.tally import Tally
 
 _REMEMBERED = 64  # plans
@@ -35,7 +35,7 @@ class Lessons:
     def __init__(self, policy: Policy, tally: Tally, lock: threading.RLock, fault: Faults, *, dry_run: bool) -> None:
         self._policy, self._tally, self._lock, self._fault = policy, tally, lock, fault
         self._dry_run = dry_run
-        self._lumps = Lumps()
+        self._equal_ids = EqualIds()
         self._plans: dict[int, DropPlan] = {}
 
     def planned(self, plan: DropPlan) -> None:
@@ -59,7 +59,7 @@ class Lessons:
         with self._lock:
             in_force = self.plan_of(report.plan_version)
             self._tally.exact(report, stats, in_force)
-            if odd := self._lumps.batch(stats, in_force, self._tally.protected):
+            if odd := self._equal_ids.batch(stats, in_force, self._tally.protected):
                 self._fault("identity", f"up to batch {stats.batch_id} {odd}")
             return self._policy.take_records()
 

@@ -114,10 +114,10 @@ class Terms:
     companion: str = ""
 
     def under(self, orders: Orders) -> ControlSettings:
-        """What the controller holds under `orders`; raises `InvalidSetting` where the query cannot obey them."""
+        """What the controller holds under `orders`; raises `InvalidSetting` where the query cannot follow them."""
         if self.companion and orders.why_keep_all("") is not None:
             expected, hint = (
-                "orders that the whole query can obey",
+                "orders that the whole query can follow",
                 "stop the query, and start it without that function",
             )
             refuse(expected, f"to keep everything, while {self.companion!r} drops rows by rules of its own", hint=hint)

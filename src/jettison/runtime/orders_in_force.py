@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from jettison.control.budget_figures import BudgetFigures
 from jettison.core.redact import redacted
 from jettison.core.storage import Folder
 from jettison.runtime import orders
@@ -16,17 +18,17 @@ log = logging.getLogger("jettison")
 
 
 class OrdersInForce:
-    """Holds the orders in force and the settings that follow; what cannot be read or obeyed changes nothing.
+    """Holds the orders in force and the settings that follow; what cannot be read or followed changes nothing.
 
     Whoever gives orders to a running query is told by a record that it refuses. Anything else is a fault. At the start those
-    on file are taken up or, where these are damaged or refused, the last that were obeyed.
+    on file are taken up or, where these are damaged or refused, the last that were followed.
 
     Parameters
     ----------
     folder, ledger
         Where orders are given, and where they are put on record.
     terms
-        What orders the query can obey.
+        What orders the query can follow.
     spare
         Tells the policy which predicates it is to spare; raises `ValueError` where it cannot.
     fault
@@ -55,7 +57,7 @@ class OrdersInForce:
         return self._file.look()
 
     def accept(self, given: Orders, refuse: Callable[[Orders, ValueError], None] | None = None) -> str | None:
-        """Obey these from now on, and say in words what changes; `None`, once `refuse` was told, where that cannot be."""
+        """Follow these from now on, and say in words what changes; `None`, once `refuse` was told, where that cannot be."""
         before = self.orders
         try:
             settings = self._terms.under(given)
@@ -66,8 +68,15 @@ class OrdersInForce:
         self.orders, self.settings = given, settings
         return given.changes(before)
 
+    def over(self, decision: BudgetFigures | None) -> BudgetFigures | None:
+        """The figures of a budget for the record, with the order that stands above it if one keeps every row."""
+        order = self.orders.why_keep_all("")
+        if decision is None or order is None:
+            return decision
+        return replace(decision, overridden_by=redacted(order.removesuffix(": without it ")))
+
     def record(self, text: str, **facts: str) -> None:
-        """Put on record what is in force; an order is obeyed also where that fails."""
+        """Put on record what is in force; an order is followed also where that fails."""
         in_force = orders.record_of(self.orders)
         try:
             self._ledger.order(time.time(), text, self.settings.latency_bound_s, in_force, **facts)

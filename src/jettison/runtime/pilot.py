@@ -39,7 +39,7 @@ from jettison.runtime.plan_file import look_every
 from jettison.runtime.query_facts import QueryFacts
 from jettison.runtime.schedule import NEVER_US, Doubts
 from jettison.runtime.tally import Tally
-from jettison.runtime.touched import Wholeness
+from jettison.runtime.wholeness import Wholeness
 
 log = logging.getLogger("jettison")
 
@@ -75,7 +75,7 @@ class Pilot:
     least_doubt_us
         What speaks against every answer, whatever the plans do; see `Wholeness`.
     terms
-        What orders the query can obey; all that its settings allow where not given.
+        What orders the query can follow; all that its settings allow where not given.
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class Pilot:
             self._books.expect(report.batch_id)
             self._heard(report.duration_s)
             self._board.batch_done(report.started_s)
-            if report.input_rows and report.plan_version is None:
-                self.fault("plan", f"batch {report.batch_id} found no valid plan and kept every row")
+            if report.input_rows and (wrong := self._board.wrong_plan(report, repeated=self._runs_since_s is None)):
+                self.fault("plan", wrong)
                 self._attempt(self._board.renew)
             elif report.input_rows:
                 self.fault.works("plan")
@@ -258,7 +258,7 @@ class Pilot:
 
     def _put_in_force(self, plan: DropPlan, at_s: float, *, at_once: bool = False) -> None:
         self._last_version = plan.version  # used up even if what follows fails: no two plans on record share a version
-        self.ledger.plan(at_s, plan, self.controller.decision)  # on record before it is used
+        self.ledger.plan(at_s, plan, self._orders.over(self.controller.decision))  # on record before it is used
         self._on_record = plan  # what it decides stands, even should publishing fail half-way
         if not self._dry_run:
             self._whole.planned(plan, self._board.schedule)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
+from jettison.errors import DamagedPlan
 from jettison.runtime.schedule import Doubts, Schedule
 
 _LEAD_S = 0.1  # from the decision until a plan counts: by then the file must be there
@@ -100,6 +102,28 @@ class PlanBoard:
         """Publish again in which answers rows may be missing."""
         if doubts != self.schedule.doubts:
             self._publish_again(doubts)
+
+    def wrong_plan(self, report: BatchReport, *, repeated: bool) -> str:
+        """What is to be said of a batch that found no plan, or not the one that counted; empty for all others.
+
+        An older one is found where the newer of two files is damaged, which is looked at, because a plan may also have come
+        on file late. A batch that may be `repeated` has that of its first attempt.
+        """
+        if report.plan_version is None:
+            return f"batch {report.batch_id} found no valid plan and kept every row"
+        counted = None if repeated else self.schedule.at(int(report.started_s * 1e6))
+        if counted is None or report.plan_version >= counted.version or self._is_on_file(counted):
+            return ""
+        ran = f"batch {report.batch_id} ran under plan {report.plan_version} where plan {counted.version} counted"
+        return f"{ran}: the file that held it is damaged"
+
+    def _is_on_file(self, plan: DropPlan) -> bool:
+        """Whether a plan, or a later one, can be read now."""
+        try:
+            found = self._publisher.published()
+        except (DamagedPlan, OSError):
+            return False
+        return found is not None and found.newest.version >= plan.version
 
     def batch_done(self, started_s: float) -> None:
         """A batch that started then is committed: plans that only batches before it had are not needed again."""

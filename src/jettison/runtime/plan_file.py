@@ -101,11 +101,15 @@ def decode(content: bytes) -> Schedule:
 
 
 class OnFile(NamedTuple):
-    """What was published: the schedule, the end of its lease, and the number of the writing."""
+    """What was published: the schedule, the end of its lease, and the number of the writing.
+
+    `damage` says what is wrong with the other file: it may be the one that was written last.
+    """
 
     schedule: Schedule
     valid_until_us: int
     writing: int
+    damage: str = ""
 
 
 def on_file(folder: Folder, names: Sequence[str] = (PLAN_FILE, SECOND_FILE)) -> OnFile | None:
@@ -122,7 +126,8 @@ def on_file(folder: Folder, names: Sequence[str] = (PLAN_FILE, SECOND_FILE)) -> 
             found.append(OnFile(schedule, int(content[VALID_UNTIL_US]), int(content[WRITING])))
     if damage is not None and not found:
         raise damage
-    return max(found, key=lambda each: each.writing, default=None)
+    newest = max(found, key=lambda each: each.writing, default=None)
+    return newest if newest is None or damage is None else newest._replace(damage=str(damage))
 
 
 class _Document(Struct):

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.runtime.schedule import DEPENDENT_US, UNKNOWN_US
-from jettison.runtime.touched import Wholeness
+from jettison.runtime.wholeness import Wholeness
 
 log = logging.getLogger("jettison")
 

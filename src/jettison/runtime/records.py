@@ -65,7 +65,7 @@ class Fault(LedgerRecord, kw_only=True, tag="fault"):
 class Order(LedgerRecord, kw_only=True, tag="order"):
     """A person has set something while the query runs: what is new, in words, the bound now, and all orders that stand.
 
-    `refused` is the mark of orders that the query cannot obey, and the text says why.
+    `refused` is the mark of orders that the query cannot follow, and the text says why.
     """
 
     text: str

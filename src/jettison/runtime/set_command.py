@@ -33,7 +33,7 @@ def run_set(
     clear: Sequence[str] = (),
     reason: str = "",
 ) -> None:
-    """Write the orders, wait for a running query to obey or refuse them, and say which it was."""
+    """Write the orders, wait for a running query to follow or refuse them, and say which it was."""
     if len(reason) > LONGEST_WORDS:
         refuse(f"--reason must have at most {LONGEST_WORDS} characters", f"{len(reason)}", hint="say it shorter")
     ended, home = _cleared(clear), storage.known_home(checkpoint)
@@ -69,7 +69,7 @@ def _give(console: Console, home: Folder, given: dict[str, Any]) -> None:
     sign = sign_of_life(home)
     if sign is None or sign.at_s is None or time.time() - sign.at_s > SILENT_S:
         _say(console, changed)
-        _say(console, "no query runs on this checkpoint: the next one that is started will obey, or say why not")
+        _say(console, "no query runs on this checkpoint: the next one that is started will follow it, or say why not")
         return
     refusal = _refusal(Ledger(home / "ledger"), written)
     if refusal:
@@ -77,11 +77,11 @@ def _give(console: Console, home: Folder, given: dict[str, Any]) -> None:
             orders.write(home, before)
         raise InvalidSetting(f"{refusal} What stood before stands again.")
     _say(console, changed)
-    _say(console, "the query obeys from its next plan on, and after a restart; it is on record")
+    _say(console, "the query follows it from its next plan on, and after a restart; it is on record")
 
 
 def _refusal(ledger: Ledger, written: Orders) -> str:
-    """What the running query has against the orders; empty once it has put on record that it obeys."""
+    """What the running query has against the orders; empty once it has put on record that it follows them."""
     deadline_s = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline_s:
         time.sleep(_LOOK_S)
@@ -90,7 +90,7 @@ def _refusal(ledger: Ledger, written: Orders) -> str:
             return ""
         if carried.get("refused") == written.mark:
             return str(carried["text"]).removeprefix("refused: ")
-    hint = "look at `jettison top`: is the query alive, and may it read what you write? Once it does, it will obey"
+    hint = "look at `jettison top`: is the query alive, and may it read what you write? Once it does, it will follow"
     refuse(f"an answer of the query within {_ANSWER_S:g} s", "none", hint=hint, error=Unsupported)
 
 

@@ -127,7 +127,7 @@ class Assembly:
         self._marked.append((result, would))
         return result
 
-    def deliver(self, answers: DataFrame, window: str, query: str | None, name: str | None) -> DataFrame:
+    def deliver(self, answers: DataFrame, window: Column | str, query: str | None, name: str | None) -> DataFrame:
         """The answers that the mechanism of a drop point lets out."""
         point, mechanism = validate.only(self.mechanisms, name, "name", "call `guard` first")
         plan = self._channel.newest_plan(answers.sparkSession, point, mechanism)

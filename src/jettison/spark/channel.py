@@ -44,7 +44,7 @@ class Channel:
     folder
         Where the plan lies; driver and executors must both reach it.
     lease_s
-        How long a published plan is obeyed unless it is published again.
+        How long a published plan counts unless it is published again.
     size
         Bytes that one plan should be able to take, which it gets up to `MOST_PLAN_BYTES`. The file has room for some plans.
     """
@@ -94,7 +94,8 @@ class Channel:
         """Make sure that a file is there, because Spark lists the files when the query is built.
 
         What is on file stays, unless it is damaged, or too large for this policy's file. Where it is lost after an earlier
-        run, nobody knows any more in which answers rows are missing, so all are in doubt.
+        run, nobody knows any more in which answers rows are missing, so all are in doubt. Of two files one that is damaged
+        counts as both: a batch may be repeated whose plan stood only there, and it keeps every row.
         """
         contents, schedule = self._contents(), None
         try:
@@ -102,7 +103,8 @@ class Channel:
         except DamagedPlan as error:
             newest, self.damage = None, str(error)
         if newest is not None:
-            schedule, self._writings = newest.schedule, newest.writing + 1
+            self._writings, self.damage = newest.writing + 1, newest.damage or None
+            schedule = None if newest.damage else newest.schedule
         # Of two files either may be replaced next, so both hold what was published last.
         alike = len(contents) == len(self._files) and len(set(contents)) == 1
         if schedule is not None and alike and self.fits(schedule):

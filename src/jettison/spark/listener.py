@@ -166,6 +166,11 @@ def _is_batch(progress: StreamingQueryProgress) -> bool:
     return "addBatch" in progress.durationMs
 
 
+def ended_s(progress: StreamingQueryProgress) -> float:
+    """When the trigger that reports so had ended, in seconds since 1970."""
+    return _epoch_s(progress.timestamp) + _took_s(progress)
+
+
 def report_of(
     progress: StreamingQueryProgress,
     points: tuple[DropPoint, ...],
@@ -181,7 +186,7 @@ def report_of(
         run_id=str(progress.runId),
         batch_id=progress.batchId,
         started_s=_epoch_s(progress.timestamp),
-        duration_s=progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3,
+        duration_s=_took_s(progress),
         input_rows=progress.numInputRows,
         plan_version=None if None in versions else min((v for v in versions if v is not None), default=None),
         seen={name: row[SEEN] for name, row in rows.items() if SEEN in row},
@@ -198,6 +203,10 @@ def report_of(
         taken=taken_by(progress),
         answers=bounds_of(observed.get(answers_metric)),
     )
+
+
+def _took_s(progress: StreamingQueryProgress) -> float:
+    return progress.durationMs.get("triggerExecution", progress.batchDuration) / 1e3
 
 
 def _fields(row: Row) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import IntegralType
 
 from jettison.core.documents import checked
 from jettison.core.durations import Duration, microseconds
@@ -85,7 +86,7 @@ class Network:
     value
         Column that value-based QoS graphs speak of.
     integral_values
-        Whether that column holds whole numbers only.
+        Whether that column holds whole numbers only; read from the inputs' schemas unless given.
     sinks_at_once
         How many sinks of a micro-batch run side by side, each in a thread of its own. With 1 they are called one after
         another, in the order of the outputs: for sinks that share what is not thread-safe.
@@ -97,7 +98,7 @@ class Network:
     """
 
     def __init__(
-        self, *, value: str = "value", integral_values: bool = False, sinks_at_once: int = SINKS_AT_ONCE
+        self, *, value: str = "value", integral_values: bool | None = None, sinks_at_once: int = SINKS_AT_ONCE
     ) -> None:
         self._value = value
         self._integral = integral_values
@@ -230,12 +231,25 @@ class Network:
     @property
     def graph(self) -> QueryGraph:
         """The network as planners see it; what each box makes of missing rows is read from Spark's plan of it."""
+        integral = self._integral if self._integral is not None else self._is_integral
         graph = QueryGraph(
-            self._inputs.values(), self._boxes.values(), self._outputs.values(), integral_values=self._integral
+            self._inputs.values(), self._boxes.values(), self._outputs.values(), integral_values=integral
         )
         if set(graph.boxes) - set(self._facts):
             self.compiled(graph)
         return graph.changed(boxes=[_with_facts(box, self._facts[name]) for name, box in graph.boxes.items()])
+
+    @property
+    def _is_integral(self) -> bool:
+        """Whether every input's value is a whole number by its type, and no box is said to change it."""
+        kinds = [
+            field.dataType
+            for rows in self._rows.values()
+            for field in rows.schema.fields
+            if field.name.lower() == self._value.lower()
+        ]
+        whole = len(kinds) == len(self._rows) and all(isinstance(kind, IntegralType) for kind in kinds)
+        return whole and not any(box.values for box in self._boxes.values())
 
     def plan(self, *, semantic: bool = False) -> str:
         """Boxes, candidate drop locations and the road map as text; runs nothing, but refuses what `start` would."""

@@ -30,7 +30,7 @@ from jettison.runtime.status import Status
 from jettison.spark import doubts
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint
-from jettison.spark.listener import IDLE_AFTER_S, ProgressListener, report_of
+from jettison.spark.listener import IDLE_AFTER_S, ProgressListener, ended_s, report_of
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
 from jettison.spark.spark_errors import explained
@@ -234,10 +234,14 @@ class Run:
             return True
         try:
             status = self._query.status
-            self._trigger.look(status["message"])
+            self._trigger.look(status["message"], status["isDataAvailable"], self._last_ended_s)
             return bool(status["isTriggerActive"] and status["isDataAvailable"])
         except Exception:  # the JVM may be gone
             return True
+
+    def _last_ended_s(self) -> float | None:
+        last = None if self._query is None else self._query.lastProgress
+        return None if last is None else ended_s(last)
 
     def look_at_plan(self, report: BatchReport) -> None:
         """Read the query's plan once rows have run through it; called off the fast path."""

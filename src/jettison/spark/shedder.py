@@ -12,7 +12,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+<<<<<<< HEAD
 from jettison.control.control_settings import ControlSettings, rows_per_batch
+=======
+from jettison.control.control_settings import LATE_SHARE
+from jettison.control.controller import ControlSettings
+>>>>>>> core
 from jettison.core import storage
 from jettison.core.documents import Positive, checked
 from jettison.core.durations import Duration, seconds
@@ -69,7 +74,8 @@ class Shedder:
         Share of the fresh rows that is processed at least, however high the load.
     late_share
         Share to process, while rows are dropped, of those that are older than the bound when their batch starts. They miss
-        it whatever happens, but losing all of them would leave a hole in the answers.
+        it whatever happens, but losing all of them would leave a hole in the answers. 0.05 unless given; refused where no
+        guard has an `arrival`.
     accounting
         How rows are counted: `"metrics"` reads the counts that Spark's filters keep anyway, through the driver's web
         interface, and costs nothing on the row path; `"observe"` needs no web interface but costs some tens of
@@ -78,9 +84,9 @@ class Shedder:
     plan_lease
         How long a plan counts after its controller last gave a sign of life.
     ask
-        Says how many rows the source has had, so that a rise is seen before the batch that meets it: `KafkaEnds` for
-        Kafka, or any function. Folders of files are found without it. It is called on a thread of its own, may fail, and
-        returns `None` where it does not know.
+        Says how many rows the source has had: `KafkaEnds` for Kafka, or any function. Folders of files are found without
+        it. It tells the lag, `status().lag_rows`; with `capacity_rows_per_s` a rise is also seen before the batch that meets
+        it. It is called on a thread of its own, may fail, and returns `None` where it does not know.
     """
 
     def __init__(
@@ -95,7 +101,7 @@ class Shedder:
         capacity_rows_per_s: float | None = None,
         headroom: float = 0.8,
         least_share: float = 0.01,
-        late_share: float = 0.05,
+        late_share: float | None = None,
         accounting: Accounting = "auto",
         plan_lease: Duration = "30 seconds",
         ask: Asked | None = None,
@@ -126,11 +132,12 @@ class Shedder:
             latency_bound_s=self.latency_bound_s,
             headroom=headroom,
             least_share=least_share,
-            late_share=late_share,
+            late_share=LATE_SHARE if late_share is None else late_share,
             trigger_interval_s=trigger_s,
             row_cap=self.rows_per_trigger,
             capacity_rows_per_s=capacity_rows_per_s,
         )
+        self._late_share = late_share
         self._dry_run = dry_run
 
         lease_s = seconds(plan_lease, name="plan_lease")
@@ -220,7 +227,7 @@ class Shedder:
         return lambda rows: self.guard(rows, row_id=row_id, arrival=arrival, protect=protect, name=name)
 
     def deliver(
-        self, answers: DataFrame, *, window: str = "window", query: str | None = None, name: str | None = None
+        self, answers: DataFrame, *, window: Column | str = "window", query: str | None = None, name: str | None = None
     ) -> DataFrame:
         """Return the answers of windows that were kept whole: with `WindowDrop`, each of them is exact.
 
@@ -329,6 +336,9 @@ class Shedder:
         """The settings, without the thinning of late rows where no drop point knows when its rows arrived."""
         if any(point.arrival for point in self._assembly.points.values()):
             return self._settings
+        if self._late_share is not None:
+            hint = "pass the column that says when rows arrived to `guard`, or leave `late_share` out"
+            refuse("`late_share` needs a guard with `arrival`", f"{self._late_share:g}, and no `arrival`", hint=hint)
         return replace(self._settings, late_share=1.0)
 
     def _disowned(self, reason: str) -> None:

@@ -25,13 +25,21 @@ class UntoldTrigger:
         self._since_s: float | None = None
         self._said = False
 
-    def look(self, message: str) -> None:
-        """Take in what the query says that it is doing, which is asked some times a second."""
-        if self._said or not message.startswith(_WAITS):
+    def look(self, message: str, had_rows: bool, last_ended_s: Callable[[], float | None]) -> None:
+        """Take in what the query says that it is doing, which is asked some times a second.
+
+        `had_rows` says whether there were rows at the last trigger: one that finds none ends no wait, and shows nowhere
+        else. A batch may be over between two looks, so the end of the last one is asked for before a wait is called long.
+        """
+        if self._said or not had_rows or not message.startswith(_WAITS):
             self._since_s = None
             return
         now_s = time.monotonic()
         self._since_s = now_s if self._since_s is None else self._since_s
+        if now_s - self._since_s <= self._told_s + _BEYOND_S:
+            return
+        if (ended_s := last_ended_s()) is not None:
+            self._since_s = max(self._since_s, now_s - max(time.time() - ended_s, 0.0))
         if now_s - self._since_s > self._told_s + _BEYOND_S:
             self._said = True
             known = f"of {self._told_s:g} s" if self._told_s else "of none"

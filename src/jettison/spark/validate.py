@@ -220,6 +220,25 @@ def expression(rows: DataFrame, given: Column | str, argument: str, *, where: st
         refuse(expected, f"{given!r} ({in_short(error)})", where=where, hint=hint, cause=error)
 
 
+def columns_read(rows: DataFrame, given: Column | str, argument: str, *, where: str) -> list[str]:
+    """The columns of `rows` that a column, or SQL text over them, is made of: those without which Spark cannot read it."""
+    expression(rows, given, argument, where=where)
+    if isinstance(given, str) and given in rows.columns:
+        return [given]
+    return [name for name in rows.columns if not _can_read(rows.select(*_all_but(rows, name)), given)]
+
+
+def _all_but(rows: DataFrame, name: str) -> list[Column]:
+    return [F.col(quoted(other)) for other in rows.columns if other != name]
+
+
+def _can_read(rows: DataFrame, given: Column | str) -> bool:
+    try:
+        return bool(rows.select(as_column(given).alias("value")).schema)
+    except PySparkException:
+        return False
+
+
 def present(rows: DataFrame, name: str, argument: str, *, where: str) -> None:
     """`rows` must have a top-level column `name`."""
     if name not in rows.columns:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from jettison.policies import UniformDrop
+from jettison.runtime.faults import Faults
+from jettison.runtime.ledger import Ledger
 from jettison.runtime.patience import Patience
 from pilot_parts import PATIENCE_S, FakePublisher, FilePublisher, counted, records, report, shed, warnings
 
@@ -39,6 +41,35 @@ def test_a_fault_that_repeats_is_counted_and_recorded_each_time_but_warned_of_on
     assert len(warnings(caplog)) == 1
     assert "no rate" in warnings(caplog)[0]
     assert [fault["kind"] for fault in records(folder, "fault")] == ["controller"] * 3
+
+
+def test_the_first_fault_of_a_kind_is_said_though_another_is_counted_at_the_same_time(folder, caplog):
+    class Between:
+        """A lock that lets another thread in as soon as it is free."""
+
+        others = 1
+
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *_):
+            if self.others:
+                self.others -= 1
+                faults("publish", "disk full")
+
+    faults = Faults(Ledger.open(folder / "ledger"), Between())
+    faults("publish", "disk full")
+    assert faults.counts == {"publish": 2}
+    assert len(warnings(caplog)) == 1
+
+
+def test_a_ledger_that_cannot_record_its_own_fault_counts_it_once(folder, caplog, monkeypatch):
+    ledger = Ledger.open(folder / "ledger")
+    monkeypatch.setattr(ledger, "fault", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    faults = Faults(ledger, threading.RLock())
+    faults("ledger", "disk full")
+    assert faults.counts == {"ledger": 1}
+    assert len(warnings(caplog)) == 1
 
 
 def test_a_controller_that_fails_when_idle_keeps_everything(fly):

@@ -1,4 +1,4 @@
-"""Orders that a person gives while the query runs: obeyed by the next plan, on record, and across restarts."""
+"""Orders that a person gives while the query runs: followed by the next plan, on record, and across restarts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from jettison.control.budget_figures import BudgetFigures
 from jettison.core.stats import EventTimes
 from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
@@ -33,8 +34,22 @@ def until(holds):
 def give(folder, pilot, given):
     given = orders.write(folder, given)
     until(lambda: pilot.orders == given)
-    with pilot._lock:  # a tick obeys and plans under one lock
+    with pilot._lock:  # a tick follows them and plans under one lock
         return given
+
+
+@pytest.mark.parametrize(
+    ("given", "order"), [(KEEP_ALL, "keep everything (set by ann: audit)"), (TRY_OUT, "dry run (set by ann: audit)")]
+)
+def test_the_figures_of_a_plan_name_the_order_that_overrides_them(fly, folder, given, order):
+    pilot = fly(FakePublisher())
+    pilot.controller.decision = BudgetFigures(0.5, 0.05, 3.0)
+    shed(pilot, 0.5)
+    give(folder, pilot, given)
+    assert pilot.plan.keeps_everything
+    dropped, kept = (one["decision"] for one in records(folder, "plan")[-2:])
+    assert "overridden_by" not in dropped
+    assert (kept["share"], kept["overridden_by"]) == (0.5, order)
 
 
 class Stubborn(UniformDrop):
@@ -88,16 +103,16 @@ def test_another_bound_reaches_the_controller_and_ends_with_its_order(fly, folde
     assert [record["latency_bound_s"] for record in records(folder, "order")] == [7.0, 3.0]
 
 
-def test_orders_that_cannot_be_obeyed_change_nothing_and_whoever_gave_them_can_read_why(fly, folder, caplog):
+def test_orders_that_cannot_be_followed_change_nothing_and_whoever_gave_them_can_read_why(fly, folder, caplog):
     pilot = fly(FakePublisher(), terms=Terms(SETTINGS, least_bound_s=1.0))
-    obeyed = give(folder, pilot, bound(7.0))
+    followed = give(folder, pilot, bound(7.0))
     refused = orders.write(folder, bound(0.5))
     until(lambda: records(folder, "order")[-1].get("refused") == refused.mark)
-    assert pilot.orders == obeyed
+    assert pilot.orders == followed
     assert pilot.latency_bound_s == 7.0
     last = records(folder, "order")[-1]
     assert last["text"].startswith("refused: a latency bound above 1 s, got 0.5 s.")
-    assert (last["latency_bound_s"], last["orders"]["mark"]) == (7.0, obeyed.mark), "what stands"
+    assert (last["latency_bound_s"], last["orders"]["mark"]) == (7.0, followed.mark), "what stands"
     assert not records(folder, "fault")
     assert any("an order is refused: a latency bound" in line for line in warnings(caplog))
 
@@ -130,7 +145,7 @@ def test_after_damage_the_last_orders_on_record_stand_but_a_document_that_was_re
     assert second.faults["order"] == (content is not None)
 
 
-def test_refused_on_start_the_last_orders_that_were_obeyed_stand(fly, folder):
+def test_refused_on_start_the_last_orders_that_were_followed_stand(fly, folder):
     first = fly(FilePublisher(folder))
     give(folder, first, bound(7.0))
     first.close()

@@ -51,12 +51,12 @@ def alive(fly, folder):
     return make
 
 
-def test_a_running_query_obeys_and_the_ledger_knows_who_said_it_and_why(alive, folder, give):
+def test_a_running_query_follows_and_the_ledger_knows_who_said_it_and_why(alive, folder, give):
     pilot = alive()
     said = give(bound_s=7.0, reason="the sink is slow today")
     assert said == (
         f"a latency bound of 7 s (set by {author()}: the sink is slow today)\n"
-        "the query obeys from its next plan on, and after a restart; it is on record\n"
+        "the query follows it from its next plan on, and after a restart; it is on record\n"
     )
     assert pilot.latency_bound_s == 7.0
     (record,) = records(folder, "order")
@@ -121,15 +121,15 @@ def test_levels_of_priorities_can_be_protected_until_that_is_cleared(alive, give
     until(lambda: pilot.plan.points["rows"].keeps == pytest.approx((1.0, 0.98, 0.01)))
 
 
-def test_a_query_that_does_not_run_obeys_when_it_is_started(fly, folder, give):
+def test_a_query_that_does_not_run_follows_when_it_is_started(fly, folder, give):
     fly(FakePublisher()).close()
     assert give(keep_everything=True).endswith(
-        "no query runs on this checkpoint: the next one that is started will obey, or say why not\n"
+        "no query runs on this checkpoint: the next one that is started will follow it, or say why not\n"
     )
     assert fly(FakePublisher()).orders.keep_everything is not None
 
 
-def test_a_query_that_does_not_answer_is_not_said_to_obey(alive, give, monkeypatch):
+def test_a_query_that_does_not_answer_is_not_said_to_follow(alive, give, monkeypatch):
     alive().close()
     monkeypatch.setattr(set_command, "_ANSWER_S", 0.3)
     with pytest.raises(Unsupported, match=r"an answer of the query within 0\.3 s, got none"):

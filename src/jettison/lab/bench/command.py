@@ -23,18 +23,21 @@ def run_bench(
     console: Console,
     *,
     name: str | None = None,
-    repetitions: int = 5,
+    repetitions: int | None = None,
     json_path: Path | None = None,
     only: str | None = None,
-    seeds: Sequence[int] = range(100),
-    rivals: Sequence[str] = (),
-    seconds: float = 60.0,
+    seeds: Sequence[int] | None = None,
+    rivals: Sequence[str] | None = None,
+    seconds: float | None = None,
 ) -> list[Result]:
-    """Run one benchmark, or all but those of hours, print the results and save them."""
+    """Run one benchmark, or all but those of hours, print the results and save them.
+
+    Refuses an option that none of them takes.
+    """
     if name is not None and name not in BENCHMARKS:
         hint = did_you_mean(name, BENCHMARKS, otherwise="--all runs all of them")
         refuse(f"the benchmark must be one of {', '.join(BENCHMARKS)}", repr(name), hint=hint)
-    if repetitions < 1:
+    if repetitions is not None and repetitions < 1:
         hint = "5 alternating runs of each side tell a difference from noise"
         refuse("--repetitions must be at least 1", str(repetitions), hint=hint)
     if only is not None and (name is None or not BENCHMARKS[name].kind.has_cases):
@@ -42,6 +45,16 @@ def run_bench(
         hint = f"name one of these benchmarks: {', '.join(with_cases)}"
         refuse("--only needs a benchmark of several cases", repr(name) if name else "no benchmark", hint=hint)
     chosen = [one for one in BENCHMARKS.values() if name == one.name or (name is None and one.kind is not Kind.RIVALS)]
+    for option, value, kind in (
+        ("--seeds", seeds, Kind.SEEDED),
+        ("--rivals", rivals, Kind.RIVALS),
+        ("--seconds", seconds, Kind.RIVALS),
+    ):
+        if value is not None and all(one.kind is not kind for one in chosen):
+            takes = ", ".join(one.name for one in BENCHMARKS.values() if one.kind is kind)
+            refuse(f"{option} needs the benchmark {takes}", repr(name or "--all"), hint=f"leave {option} out")
+    usual = repetitions in (None, 5) and only is None and (seeds is None or len(seeds) == 100)
+    repetitions, seeds = repetitions or 5, range(100) if seeds is None else seeds
     if any(one.kind.needs_spark for one in chosen):
         extras.require("pyspark", where="`jettison bench`" if name is None else f"`jettison bench {name}`")
         java.require_java()
@@ -56,7 +69,6 @@ def run_bench(
     on_spark = [one for one in chosen if one.kind is Kind.ON_SPARK]
     apart = [one for one in chosen if one.kind is not Kind.ON_SPARK]
     # Lengths are those of five repetitions of all cases, and of a hundred seeds.
-    usual = repetitions == 5 and only is None and len(seeds) == 100
     lengths = {one.name: seconds_of(one.length) if usual else None for one in [*on_spark, *apart]}
     with time_left(console, lengths) as begin:
         if on_spark:
@@ -72,7 +84,7 @@ def run_bench(
             begin(one.name)
             console.print(f"{one.name} ...", highlight=False)
             last: dict[Kind, tuple[Any, ...]] = {Kind.PAIRS: (repetitions,), Kind.SEEDED: (seeds,)}
-            last[Kind.RIVALS] = (repetitions, rivals, seconds)
+            last[Kind.RIVALS] = (repetitions, rivals or (), seconds or 60.0)
             given = () if one.kind is Kind.PURE else (console, only, *last.get(one.kind, ()))
             found = one.load()(*given)
             for of_one_case in [found] if one.kind is Kind.PURE else found:
@@ -86,15 +98,28 @@ def run_bench(
 
 
 def run_check(
-    console: Console, path: Path, *, name: str | None = None, only: str | None = None, pairs: int = 2
+    console: Console,
+    path: Path,
+    *,
+    name: str | None = None,
+    only: str | None = None,
+    repetitions: int | None = None,
+    json_path: Path | None = None,
+    **sizes: Any,
 ) -> list[Result]:
-    """Measure the ratios of a file again, round by round, and say which are worse; see `check`."""
+    """Measure the ratios of a file again, round by round, print which are worse, and save that; see `check`.
+
+    `sizes` are those of `run_bench`.
+    """
+    pairs = 2 if repetitions is None else repetitions
     quiet = Console(quiet=True)
 
     def measure(benchmark: str) -> list[Result]:
         console.print(f"{benchmark}, {pairs} pairs ...", highlight=False)
-        return run_bench(quiet, name=benchmark, repetitions=pairs, only=only)
+        return run_bench(quiet, name=benchmark, repetitions=pairs, only=only, **sizes)
 
     results = [as_result(one) for one in check(stored_ratios(path, name), measure)]
     show(results, console)
+    if json_path is not None:
+        save(results, json_path)
     return results

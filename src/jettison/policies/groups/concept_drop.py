@@ -62,9 +62,9 @@ class ConceptDrop(GroupPolicy):
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
         until counts arrive, at the price of about one batch a pane that exceeds the budget.
     exact_counts
-        Dropped rows stay in the stream, so that the query counts them: of a dropped row only the columns of `group` and
-        `time` are left, everything else is null, `jt_weight` too. Every group then appears in the answer, with its exact
-        count, whatever the budget. A dropped row costs more than one that is gone.
+        Dropped rows stay in the stream, so that the query counts them: of a dropped row only the columns that `group` and
+        `time` are made of are left, everything else is null, `jt_weight` too. Every group then appears in the answer, with
+        its exact count, whatever the budget. A dropped row costs more than one that is gone.
 
     Examples
     --------

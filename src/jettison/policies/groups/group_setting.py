@@ -60,7 +60,7 @@ class GroupDrop(Setting):
     Parameters
     ----------
     keep_fraction
-        Share of rows that the plan is expected to keep, of the rows to come.
+        Share of the rows expected to be kept, as their groups were filled so far.
     pane_us
         Length of a pane in microseconds; 0 where the plan names none.
     starts_us

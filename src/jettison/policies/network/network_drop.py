@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jettison.core.documents import Amount
-from jettison.core.plan import PLAN_BYTES, DropPlan
+from jettison.core.documents import Amount, encode
+from jettison.core.plan import MOST_PLAN_BYTES, PLAN_BYTES, DropPlan
 from jettison.core.setting import Setting
 from jettison.core.stats import Budget, PointStats, Stats
+from jettison.errors import PlanTooLarge, refuse
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
@@ -27,7 +28,7 @@ _GRID = 0.05  # proportions of the inputs are rounded to this before plans are m
 _LEARNING = 0.3  # of a deviation, on the logarithmic scale, that one batch corrects
 _ENOUGH_ROWS = 100  # that must have reached a split before its count says anything
 
-_BYTES_A_POINT = 512
+_BYTES_A_POINT, _BYTES_BESIDE = 512, 1024  # of a setting, without names; and of all else in a plan
 
 
 class NetworkDrop(Policy):
@@ -62,6 +63,11 @@ class NetworkDrop(Policy):
         self._stated = {name: box.selectivity for name, box in graph.boxes.items()}
         self._planners = lru_cache(maxsize=32)(self._planner)
         self.model: DropModel = self._planners(self._nominal()).model
+        least = len(DropPlan(0, dict.fromkeys(self.points, RandomDrop())).to_json()) + _BYTES_BESIDE
+        if least > MOST_PLAN_BYTES:
+            hint = "part the network into several queries"
+            got = f"{least:,} bytes for {len(self.points):,} drop points"
+            refuse(f"a network whose plans fit {MOST_PLAN_BYTES:,} bytes", got, hint=hint, error=PlanTooLarge)
 
     @property
     def spec(self) -> RangeSpec | RandomSpec:
@@ -76,7 +82,10 @@ class NetworkDrop(Policy):
     @property
     def plan_bytes(self) -> int:
         """Room for a setting at every candidate location."""
-        return max(PLAN_BYTES, _BYTES_A_POINT * (len(self.points) + 1))
+        names = [encode(self.column) if self.semantic else "", *map(encode, self.points)]
+        return max(
+            PLAN_BYTES, _BYTES_BESIDE + sum(map(len, names)) + (_BYTES_A_POINT + len(names[0])) * len(self.points)
+        )
 
     def outline(self) -> dict[str, Any]:
         """The network as it was stated, with what its outputs' rows are worth."""
@@ -105,14 +114,14 @@ class NetworkDrop(Policy):
         }
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
-        """The plan that leaves at most the budget's share of the load."""
+        """The plan that leaves at most the budget's share of the load, or with too little room for it the best that fits."""
         planner = self._planners(self._proportions(stats))
         model = planner.model
         share = min(1.0, budget.share)
         survival = np.ones(model.units) if share >= 1.0 else self._survival(planner, share)
         made = drop_plan(model, survival, column=self.column, cause=budget.cause)
         points = {name: self._with_late(name, setting, budget) for name, setting in made.points.items()}
-        return replace(made, points=points)
+        return _fitting(replace(made, points=points), stats.plan_bytes or self.plan_bytes)
 
     def workload(self, stats: Stats, plan: DropPlan | None) -> Stats:
         """The batch as one drop point before the whole network: rows that came in, and the share of the load done."""
@@ -207,6 +216,19 @@ class NetworkDrop(Policy):
     @property
     def _total(self) -> float:
         return sum(input.rate for input in self.graph.inputs.values())
+
+
+def _fitting(plan: DropPlan, room: int) -> DropPlan:
+    """The plan with drops at as many locations as there is room for: where fewest rows would go, none does."""
+    excess, points, nothing = len(plan.to_json()) - room, dict(plan.points), RandomDrop()
+    for name in sorted(points, key=lambda one: points[one].keep_fraction, reverse=True):
+        if excess <= 0:
+            break
+        saved = len(encode(points[name].to_document())) - len(encode(nothing.to_document()))
+        if saved > 0:
+            points[name] = nothing
+            excess -= saved
+    return replace(plan, points=points)
 
 
 def _rounded(amounts: Sequence[float]) -> tuple[float, ...]:

@@ -33,7 +33,7 @@ class RegionDrop(Setting):
     Parameters
     ----------
     keep_fraction
-        Share of all rows expected to be kept.
+        Share of the rows expected to be kept, as their regions were filled so far.
     space
         Fingerprint of the attributes that the codes belong to. A backend that guards other attributes keeps all rows.
     cuts

@@ -29,6 +29,7 @@ from jettison.source.space import Codes, Floats
 
 # When the budget's share drifts, regions are rebuilt only if so much of the sample is new: old rows would give the old ones.
 _NEW_ON_DRIFT = 0.1
+_DRIFT = 0.05
 _MOST_SAVED = 150_000  # values of sampled rows
 _FILLED = 0.9  # part of a plan that regions may fill
 # Thresholds are rounded, and corrections are by chance: less than this is no miss of a budget.
@@ -89,7 +90,7 @@ class Sifter(Policy):
     sample_size
         How many of the newest sampled rows regions are built from; never fewer than `sample` has.
     drift
-        Change of the budget's share that calls for new regions.
+        Change of the budget's share that calls for new regions, 0.05 unless given; refused without `sample_every`.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class Sifter(Policy):
     >>> space = [Attribute.number("price", 0, 100)]
     >>> queries = RangeQueries(space, ["price > 75"])
     >>> sifter = Sifter(queries, {"price": np.linspace(0, 100, 1001)}, regions=4, partitioning="grid")
-    >>> sifter.filter(keep_fraction=0.5).drop.round(2)  # the last region is that of missing values
+    >>> sifter.filter(share=0.5).drop.round(2)  # the last region is that of missing values
     array([0.67, 0.67, 0.67, 0.  , 0.5 ])
 
     Notes
@@ -129,7 +130,7 @@ class Sifter(Policy):
         reserve: float = 0.05,
         sample_every: int = 0,
         sample_size: int = 2000,
-        drift: float = 0.05,
+        drift: float | None = None,
     ) -> None:
         check_fairness(fairness)
         if sample_every < 0 or sample_every == 1:
@@ -144,11 +145,15 @@ class Sifter(Policy):
                 repr(reserve),
                 hint="0.01 leaves nearly all to the queries; without any, rows nobody asks for would have no weight",
             )
+        if drift is not None and not sample_every:
+            hint = "pass `sample_every`, as 100, or leave `drift` out"
+            refuse("`drift` needs `sample_every`: regions are rebuilt from that sample alone", repr(drift), hint=hint)
+        drift = _DRIFT if drift is None else drift
         if sample_size < 1 or drift <= 0.0:
             refuse(
                 "`sample_size` and `drift` must be positive",
                 f"{sample_size} and {drift}",
-                hint="leave them out for 2000 rows and 0.05",
+                hint=f"leave them out for 2000 rows and {_DRIFT:g}",
             )
         if outside not in get_args(Outside):
             hint = "'keep' lets rows outside the domain pass, 'drop' keeps few of them"
@@ -238,14 +243,13 @@ class Sifter(Policy):
         for one in self._on_plan:
             one.passed = {point: replace(rate) for point, rate in state.passed.get(one.name, {}).items()}
 
-    def filter(self, keep_fraction: float) -> RegionFilter:
-        """The filter that keeps this share of the rows."""
-        chosen = best(self._candidates, keep_fraction, self.fairness).built
-        return self._made(chosen, keep_fraction)
+    def filter(self, share: float) -> RegionFilter:
+        """The filter that keeps this share of all rows at a source."""
+        return self._made(best(self._candidates, share, self.fairness).built, share)
 
-    def to_bytes(self, keep_fraction: float) -> bytes:
+    def to_bytes(self, share: float) -> bytes:
         """The same as bytes, for `jettison.source.SifterFilter.from_bytes`."""
-        return codec.encode(self.filter(keep_fraction))
+        return codec.encode(self.filter(share))
 
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         # Each drop point brings its regions along in the plan.

@@ -92,7 +92,7 @@ class WindowMarks(Setting):
 
     @property
     def keep_fraction(self) -> float:
-        """Share of rows expected to be kept in the long run; any one micro-batch keeps all or none, more or less."""
+        """Share of the rows expected to be kept in the long run; any one micro-batch keeps all or none, more or less."""
         return 1.0 if self.keeps_everything else self.row_share
 
     @property

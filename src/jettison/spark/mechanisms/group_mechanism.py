@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jettison.errors import refuse
 from jettison.policies.groups.group_keys import GROUP_BITS, PANE_BITS, PANES
 from jettison.policies.groups.group_setting import JOIN_SALT, GroupSpec
 from jettison.policies.groups.pane_book import IDLE_SAMPLE, KeptGroups
@@ -77,18 +76,23 @@ class GroupMechanism(Mechanism):
 
     def check(self, rows: DataFrame, point: DropPoint) -> None:
         validate.since(rows.sparkSession, (4, 1), "a policy that names groups (`approx_top_k`)", where=point.place)
-        for name in self.stays:
-            if not isinstance(name, str):
-                hint = "dropped rows keep these columns, by their names, to be counted"
-                expected = "`group` and `time` must be names of columns where `exact_counts` is on"
-                refuse(expected, repr(name), where=point.place, hint=hint)
-            validate.present(rows, name, "group and time, with exact_counts,", where=point.place)
         for group in self._groups:
             validate.expression(rows, group, "group", where=point.place)
         if self._value is not None:
             validate.expression(rows, self._value, "value", where=point.place)
         kind = validate.expression(rows, self._time, "time", where=point.place)
         validate.zoned(kind, self._time, where=point.place)
+        if self.stays:
+            self.stays = self._columns_read(rows, point)
+
+    def _columns_read(self, rows: DataFrame, point: DropPoint) -> tuple[str, ...]:
+        """Names of the columns that dropped rows keep, to be counted."""
+        given = [*(("group", group) for group in self._groups), ("time", self._time)]
+        return tuple(
+            name
+            for argument, column in given
+            for name in validate.columns_read(rows, column, argument, where=point.place)
+        )
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """The table that rows look into, and the weight of every slot."""

@@ -42,7 +42,9 @@ class Mechanism(ABC):
         """Raise an error where the query that was built behind the drop point would give wrong answers."""
         return
 
-    def deliver(self, answers: DataFrame, window: str, query: str | None, plan: Column, *, where: str) -> DataFrame:
+    def deliver(
+        self, answers: DataFrame, window: Column | str, query: str | None, plan: Column, *, where: str
+    ) -> DataFrame:
         """The answers that are whole, where the mechanism holds others back; `plan` is a subquery over the newest plan."""
         hint = "write the answers as they are: each carries its own bounds"
         refuse(

@@ -73,7 +73,9 @@ class WindowMechanism(Mechanism):
                     hint="windows that were dropped in part would come out wrong",
                 )
 
-    def deliver(self, answers: DataFrame, window: str, query: str | None, plan: Column, *, where: str) -> DataFrame:
+    def deliver(
+        self, answers: DataFrame, window: Column | str, query: str | None, plan: Column, *, where: str
+    ) -> DataFrame:
         """The answers of windows that were kept whole; what is left is exact.
 
         A row that a kept window needs may also lie in a dropped one, so that window comes out of the aggregate in part. Two
@@ -85,16 +87,16 @@ class WindowMechanism(Mechanism):
         places = {branch.name: place for place, branch in enumerate(self.fan.branches)}
         query, place = validate.only(places, query, "query", "name one of the policy's queries")
         self._delivered.add(query)
-        _check_answers(answers, window)
+        window = _column_of_windows(answers, window)
         if self._keeps_rows_of_dropped_windows:
-            answers = answers.where(self.not_dropped(place, answers[window], plan))
+            answers = answers.where(self.not_dropped(place, window, plan))
         # As a column the subquery is planned once, and not again for each of its fields.
         judged = answers.withColumn(PLAN, plan)
-        kept = self.delivers(place, F.col(window), F.col(PLAN))
+        kept = self.delivers(place, window, F.col(PLAN))
         grid = self.fan.branches[place].pipeline.final
         # Partitions have no negative number: this never holds, but it ties the filter to its place.
         never = F.spark_partition_id() < -1
-        differs = F.when(_differs(F.col(window), grid), F.raise_error(_complaint(F.col(window), grid)))
+        differs = F.when(_differs(window, grid), F.raise_error(_complaint(window, grid)))
         return judged.where(differs.when(kept, F.lit(True)).otherwise(never)).drop(PLAN)
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
@@ -172,8 +174,14 @@ def floor_divided(time: Column, by: int) -> Column:
     return F.call_function("div", time + shift * by, F.lit(by)) - shift
 
 
-def _check_answers(answers: DataFrame, window: str) -> None:
-    field = answers.schema[validate.resolved(answers, window, "window", where="`deliver`")]
+def _column_of_windows(answers: DataFrame, window: Column | str) -> Column:
+    """The column of the answers' windows; anything else is refused."""
+    if isinstance(window, str):
+        column = F.col(validate.quoted(validate.resolved(answers, window, "window", where="`deliver`")))
+    else:
+        validate.expression(answers, window, "window", where="`deliver`")
+        column = window
+    field = answers.select(column).schema[0]
     if _SESSION_MARK in field.metadata:
         refuse(
             "`WindowDrop` needs windows of a fixed size",
@@ -188,6 +196,7 @@ def _check_answers(answers: DataFrame, window: str) -> None:
             hint="call `deliver` on the aggregate itself, before its window is unpacked",
             error=InvalidInput,
         )
+    return column
 
 
 def _differs(window: Column, grid: Grid) -> Column:

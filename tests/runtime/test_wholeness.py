@@ -18,7 +18,7 @@ from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.pilot import Pilot
 from jettison.runtime.schedule import DEPENDENT_US, NEVER_US, UNKNOWN_US, Doubts, Schedule
-from jettison.runtime.touched import Wholeness
+from jettison.runtime.wholeness import Wholeness
 from pilot_parts import SETTINGS, FakePublisher, ScriptedController, fly_by
 
 KEPT, THINNED, LATE = RandomDrop(), RandomDrop(0.3), RandomDrop(1.0, late_keep_fraction=0.0, late_after_s=5.0)
