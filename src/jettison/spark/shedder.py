@@ -12,12 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-<<<<<<< HEAD
-from jettison.control.control_settings import ControlSettings, rows_per_batch
-=======
-from jettison.control.control_settings import LATE_SHARE
-from jettison.control.controller import ControlSettings
->>>>>>> core
+from jettison.control.control_settings import LATE_SHARE, ControlSettings, rows_per_batch
 from jettison.core import storage
 from jettison.core.documents import Positive, checked
 from jettison.core.durations import Duration, seconds
