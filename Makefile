@@ -45,21 +45,21 @@ test-long: java $(VENV)/.dev-installed
 test-live: java $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m live $(ARGS) || $(BIN)/python -m pytest -m live --last-failed $(ARGS)
 
-# On a real broker, from Maven's jars: skipped by plain `make test`, because it downloads them.
+# On a real broker, from Maven's jars: left out by plain `make test`, because it downloads them.
 test-kafka: java $(VENV)/.dev-installed
 	JETTISON_TEST_KAFKA=1 $(BIN)/python -m pytest tests/kafka $(ARGS)
 
-# On a master and workers of their own: skipped by plain `make test`, because it takes six JVMs and two minutes.
+# On a master and workers of their own: left out by plain `make test`, because it takes six JVMs and two minutes.
 test-cluster: java $(VENV)/.dev-installed
 	JETTISON_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
 
-# On an S3 store of its own: skipped by plain `make test`, because it downloads what Spark needs for S3.
+# On an S3 store of its own: left out by plain `make test`, because it downloads what Spark needs for S3.
 test-store: java $(VENV)/.dev-installed $(STORE_VENV)/.installed
 	JETTISON_TEST_STORE=$(STORE_VENV)/bin/python $(BIN)/python -m pytest tests/store $(ARGS)
 
 # Answers in a Delta table, merged ones too, on the newest Spark that it has a release for.
 test-delta: java $(VENV)-4.2.1/.installed
-	JETTISON_TEST_CLUSTER=1 $(VENV)-4.2.1/bin/python -m pytest tests/delta tests/cluster/test_kafka_job.py -k delta $(ARGS)
+	JETTISON_TEST_DELTA=1 JETTISON_TEST_CLUSTER=1 $(VENV)-4.2.1/bin/python -m pytest tests/delta tests/cluster/test_kafka_job.py -k delta $(ARGS)
 
 # On older Sparks, the tests in which a difference would show; plain `make test` runs the newest. One: SPARKS=4.0.5
 OLDER  := 4.0.5 4.1.4 4.2.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import time
 import tracemalloc
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jettison.core.documents import encode as encoded
 from jettison.core.plan import DropPlan
 from jettison.core.stats import PointStats, Stats
 from jettison.core.storage import Folder
@@ -25,8 +27,9 @@ from jettison.pipeline.document import load
 from jettison.policies import UniformDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_marks import WindowMarks
-from jettison.runtime import owner, plan_file, restart
+from jettison.runtime import orders, owner, plan_file, restart
 from jettison.runtime.ledger import Ledger
+from jettison.runtime.orders import DamagedOrders
 from jettison.runtime.pilot import Pilot
 from jettison.runtime.plan_file import decode, encode
 from jettison.runtime.schedule import Schedule
@@ -279,6 +282,62 @@ def test_a_pipeline_file_is_one_or_is_refused(data: st.DataObject, suffix: str, 
         load(path)
 
 
+BY = {"author": "ann", "reason": "audit", "at_s": 12.5}
+ORDERS = orders.Orders(
+    mark="1f",
+    latency=orders.LatencyOrder(**BY, seconds=5.0),
+    keep_everything=orders.Order(**BY),
+    dry_run=orders.Order(**BY),
+    protect=orders.ProtectOrder(**BY, predicates=("tier = 'gold'", "vip")),
+)
+
+
+def sealed(text: str) -> bytes:
+    return json.dumps({"crc": zlib.crc32(text.encode()), "orders": text}).encode()
+
+
+@TRIED
+@given(data=st.data(), checksum_fits=st.booleans())
+def test_orders_are_obeyed_or_refused_and_the_query_goes_on(data: st.DataObject, *, checksum_fits: bool) -> None:
+    text = encoded(data.draw(st.sampled_from([ORDERS, orders.Orders(latency=ORDERS.latency), orders.Orders()])))
+    if checksum_fits:
+        content = sealed(data.draw(otherwise(text.encode())).decode(errors="replace"))
+    else:
+        content = data.draw(otherwise(sealed(text)))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Folder(name) / "jettison"
+        folder.replace(orders.FILE, content)
+
+        def run() -> None:
+            with suppress(DamagedOrders):
+                list(orders.standing(folder).words())
+            ledger = Ledger.open(folder / "ledger")
+            pilot = Pilot(("rows",), UniformDrop(), SETTINGS, FilePublisher(folder), folder, ledger)
+            pilot.start()
+            pilot.batch(counted(0, 10_000, 10_000, version=pilot.plan.version))
+            pilot.close()
+            assert pilot.await_close(10.0)
+            assert set(pilot.faults) <= {"order"}
+            assert 0.0 < pilot.latency_bound_s < math.inf
+
+        within_bounds(run)
+
+
+def test_the_longest_orders_that_can_be_given_can_be_read(tmp_path: Path) -> None:
+    words = "\0" * orders.LONGEST_WORDS  # seven bytes each
+    by = {"author": words, "reason": words, "at_s": 1795004913.123456}
+    predicates = tuple(f"{number:02}{words[2:]}" for number in range(16))
+    longest = orders.Orders(
+        latency=orders.LatencyOrder(**by, seconds=1.0 / 3.0),
+        keep_everything=orders.Order(**by),
+        dry_run=orders.Order(**by),
+        protect=orders.ProtectOrder(**by, predicates=predicates),
+    )
+    written = orders.write(Folder(tmp_path), longest)
+    assert orders.standing(Folder(tmp_path)) == written
+    assert orders.MOST_BYTES / 2 < len(Folder(tmp_path).read(orders.FILE) or b"") < orders.MOST_BYTES
+
+
 HOSTILE = {
     "deep": b"[" * 500_000,
     "deep and closed": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
@@ -291,13 +350,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_large_and_hostile_bytes_take_neither_long_nor_much_memory(kind: str, tmp_path: Path) -> None:
-    """A megabyte of each where plan, ledger, state, summary, sign of life and pipeline are looked for."""
+    """A megabyte of each where plan, ledger, state, summary, sign of life, orders and pipeline are looked for."""
     content = HOSTILE[kind]
     home = Folder(tmp_path / "checkpoint") / "jettison"
     checked = PLAN[plan_file.CHECKED_START : plan_file.BODY_START] + content
     home.replace("plan", b"%010d " % zlib.crc32(checked) + checked)
     home.replace("controller.json", content)
     home.replace(owner._FILE, content)
+    home.replace(orders.FILE, content if kind == "no text" else sealed(content.decode()))
     (home / "ledger").replace("run-000001.jsonl", content + b"\n")
     (home / "ledger").replace("run-000001.summary.json", content)
     (home / "ledger").replace("run.pruned.json", content)
@@ -310,6 +370,8 @@ def test_large_and_hostile_bytes_take_neither_long_nor_much_memory(kind: str, tm
         restart.found(_Channel(home), ledger, home, SETTINGS, lambda kind, detail: faults.append(kind))
         assert set(faults) == {"plan", "state", "ledger"}
         assert owner.sign_of_life(home) is None
+        assert orders.OrdersFile(home, lambda kind, detail: faults.append(kind)).look() is None
+        assert "order" in faults
         Query(str(tmp_path / "checkpoint")).view()
         for name in ("p.json", "p.yaml"):
             with pytest.raises(JettisonError):

@@ -18,9 +18,6 @@ import jettison
 from jettison.spark.session import LOCAL
 from standalone_cluster import BIN, Cluster, cluster
 
-if os.environ.get("JETTISON_TEST_CLUSTER") != "1":
-    pytest.skip("on a standalone cluster: run `make test-cluster`", allow_module_level=True)
-
 pytestmark = pytest.mark.spark
 
 FILES_PER_BATCH, ROWS_PER_FILE, BATCHES = 4, 500, 5

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,9 +25,6 @@ from jettison.settle.settled_record import load, save
 from jettison.settle.settlement import Settlement, reconcile
 from jettison.spark.session import LOCAL
 
-if os.environ.get("JETTISON_TEST_CLUSTER") != "1" or not pyspark.__version__.startswith("4.2."):
-    pytest.skip("a Delta table: run `make test-delta`, on Spark 4.2", allow_module_level=True)
-
 pytestmark = [pytest.mark.spark]
 
 SCHEMA = "id long, key string, at timestamp"
@@ -37,15 +33,11 @@ FILES, ROWS_PER_FILE = 6, 40
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    try:
-        found = jars(DELTA)
-    except Unsupported as problem:
-        pytest.skip(str(problem))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local[2]")
         .config(map=dict(LOCAL))
-        .config("spark.jars", ",".join(map(str, found)))
+        .config("spark.jars", ",".join(map(str, jars(DELTA))))
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

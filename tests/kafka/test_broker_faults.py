@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jettison.errors import Unsupported
 from jettison.lab.bench.fault_judge import judge
 from jettison.lab.bench.fault_run import Drivers, drivers, run
 from jettison.lab.bench.fault_scenario import KAFKA_EVERY, scenario
 from jettison.lab.bench.kafka import Broker, running_broker
-
-if os.environ.get("JETTISON_TEST_KAFKA") != "1":
-    pytest.skip("on a real broker: run `make test-kafka`", allow_module_level=True)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 @pytest.fixture(scope="module")
 def own_broker() -> Iterator[Broker]:
-    try:
-        with running_broker() as running:
-            yield running
-    except Unsupported as problem:
-        pytest.skip(str(problem))
+    with running_broker() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

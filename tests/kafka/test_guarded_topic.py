@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,6 @@ import jettison as jt
 from jettison.lab.bench.kafka_feed import PARTITIONS, TopicFeed
 from jettison.lab.bench.streams import KeepShare
 from jettison.lab.demo.schedule import Phase
-
-if os.environ.get("JETTISON_TEST_KAFKA") != "1":
-    pytest.skip("on a real broker: run `make test-kafka`", allow_module_level=True)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

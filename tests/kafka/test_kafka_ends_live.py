@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -10,11 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jettison as jt
+from jettison.lab.bench.fault_topic import Topic
+from jettison.lab.bench.kafka import running_broker
 from jettison.lab.bench.kafka_feed import TopicFeed
 from jettison.lab.demo.schedule import Phase
-
-if os.environ.get("JETTISON_TEST_KAFKA") != "1":
-    pytest.skip("on a real broker: run `make test-kafka`", allow_module_level=True)
+from jettison.runtime import inquiry
+from jettison.runtime.inquiry import Inquiry
+from jettison.spark import kafka_ends
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -50,3 +51,31 @@ def test_ends_are_the_rows_of_a_topic_and_a_query_says_its_lag(
             time.sleep(0.1)
     assert shedder.status().faults == {}
     assert shedder.status().rows_seen == ROWS
+
+
+def test_a_broker_that_stands_still_is_given_up_and_believed_once_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_ends, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(inquiry, "_RETRY_S", 0.5)
+    said: list[str] = []
+
+    def until(rows: float | None) -> None:
+        end_s = time.monotonic() + 60.0
+        while (None if (told := asking()) is None else told.rows) != rows:
+            assert time.monotonic() < end_s, said
+            time.sleep(0.05)
+
+    with running_broker() as broker:
+        topic = Topic(broker.address, "paused")
+        topic.append([b"{}"] * 7)
+        asking = Inquiry(jt.KafkaEnds(topic.options(10)), said.append).start()
+        try:
+            until(7.0)
+            broker.pause()
+            until(None)
+            broker.resume()
+            topic.append([b"{}"] * 4)
+            until(11.0)
+            assert len(said) == 1
+        finally:
+            broker.resume()
+            asking.stop()

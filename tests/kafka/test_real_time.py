@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,6 @@ import jettison as jt
 from jettison.errors import Unsupported
 from jettison.lab.bench.kafka_feed import TopicFeed
 from jettison.lab.demo.schedule import Phase
-
-if os.environ.get("JETTISON_TEST_KAFKA") != "1":
-    pytest.skip("on a real broker: run `make test-kafka`", allow_module_level=True)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

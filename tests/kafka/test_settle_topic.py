@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,6 @@ from jettison.lab.bench.kafka_feed import TopicFeed
 from jettison.lab.bench.streams import KeepShare
 from jettison.lab.demo.schedule import Phase
 from jettison.settle.settlement import reconcile
-
-if os.environ.get("JETTISON_TEST_KAFKA") != "1":
-    pytest.skip("on a real broker: run `make test-kafka`", allow_module_level=True)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

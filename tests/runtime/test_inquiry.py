@@ -1,4 +1,4 @@
-"""A source is asked on a thread of its own: nobody waits for it, and one that fails is given up with a word."""
+"""A source is asked on a thread of its own: nobody waits for it; one that fails is given up with a word until it answers."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ def test_a_source_that_hangs_keeps_nobody_waiting_and_is_given_up(
     asking = Inquiry(lambda: float(ends.wait()), said.append).start()
     until(lambda: asking() is None and said)
     ends.set()
+    until(asking)
+    asking.stop()
     assert len(said) == 1
     assert "has not answered" in said[0]
-    assert asking() is None
 
 
 def test_failures_are_tried_again_and_then_given_up_with_one_word(soon: None, said: list[str]) -> None:
@@ -69,8 +70,58 @@ def test_failures_are_tried_again_and_then_given_up_with_one_word(soon: None, sa
     asking = Inquiry(fails, said.append).start()
     until(lambda: said)
     assert len(tries) == 5
-    assert said == ["the source is not asked any more how many rows have come: ConnectionError: no broker"]
+    assert said == ["the source is asked once a minute only how many rows have come: ConnectionError: no broker"]
     assert asking() is None
+    asking.stop()
+
+
+def test_a_source_that_comes_back_is_believed_again_and_its_fault_is_told_once(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that is away for as long as six questions take, some answers later once more."""
+    monkeypatch.setattr(inquiry, "_RETRY_S", 0.01)
+    away, tries = threading.Event(), list[int]()
+
+    def at_times() -> float:
+        tries.append(1)
+        if away.is_set():
+            raise ConnectionError("no broker")
+        return float(len(tries))
+
+    asking = Inquiry(at_times, said.append).start()
+    for _ in range(2):
+        until(asking)
+        away.set()
+        until(lambda: asking() is None)
+        before = len(tries)
+        until(lambda before=before: len(tries) > before + 5)
+        assert asking() is None
+        away.clear()
+        until(asking)
+        told = asking()
+        assert told is not None
+        assert told.rows > before, "what it says now, and not what it said before"
+    asking.stop()
+    assert len(said) == 1
+
+
+def test_a_source_that_was_given_up_is_asked_rarely(
+    soon: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "_RETRY_S", 2 * PATIENCE_S)
+    tries: list[int] = []
+
+    def fails() -> float:
+        tries.append(1)
+        raise ConnectionError
+
+    asking = Inquiry(fails, said.append).start()
+    until(lambda: said)
+    time.sleep(0.05)
+    assert len(tries) == 5
+    asking.stop()
+    asking._thread.join(PATIENCE_S)
+    assert not asking._thread.is_alive(), "who stops does not wait for the next question"
 
 
 @pytest.mark.parametrize("answer", ["lots", -1.0, math.nan, math.inf, True, [3]])
@@ -81,6 +132,7 @@ def test_what_is_no_number_of_rows_is_given_up_like_a_failure_and_reaches_nobody
     until(lambda: said or asking() is not None)
     assert asking() is None
     until(lambda: said)
+    asking.stop()
     assert [f"`ask` must return how many rows the source has had, got {answer!r}" in word for word in said] == [True]
 
 
@@ -174,7 +226,7 @@ def test_a_source_is_given_up_for_slow_answers_in_a_row_and_not_for_those_of_a_b
 
     asking = Inquiry(slow_at_first, said.append).start()
     until(lambda: said or len(tries) > 10)
-    assert (len(tries) == 6) is given_up
+    assert (len(tries) == 6) is given_up, "of one that was given up the next question is a minute away"
     assert (asking() is None) is given_up
     assert [("an answer takes" in word) for word in said] == [True] * given_up
     asking.stop()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 import time
+import tracemalloc
 import zlib
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,9 +18,9 @@ from jettison.policies.regions.build import PARTITIONINGS, Sample, build
 from jettison.policies.regions.even_regions import uniform_grid
 from jettison.policies.regions.queries import RangeQueries
 from jettison.source import SifterFilter, codec
-from jettison.source.partition import Leaf, grown
+from jettison.source.partition import MOST_REGIONS, Leaf, grown
 from jettison.source.region_filter import UNIT, RegionFilter
-from jettison.source.space import Attribute, Space
+from jettison.source.space import MOST_ATTRIBUTES, Attribute, Space
 from sifter_cases import random_queries, random_rows, random_space
 
 # Bounds that need double precision: the larger form.
@@ -74,6 +76,16 @@ def test_every_flipped_bit_and_every_missing_end_is_noticed():
             codec.decode(content[:length])
 
 
+@contextmanager
+def at_most_megabytes(most):
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most * 1e6
+    finally:
+        tracemalloc.stop()
+
+
 def forged(body: bytes) -> bytes:
     return body + struct.pack(">I", zlib.crc32(body))
 
@@ -104,20 +116,20 @@ def made_up(kind: str) -> bytes:
     }[kind]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "more regions than bits",
-        "as many regions as can be",
-        "a number without end",
-        "a tree of cuts without leaves",
-        "categories without names",
-        "a name beyond the end",
-        "patterns of other attributes",
-        "255 attributes",
-        "a domain without end",
-    ],
-)
+MADE_UP = [
+    "more regions than bits",
+    "as many regions as can be",
+    "a number without end",
+    "a tree of cuts without leaves",
+    "categories without names",
+    "a name beyond the end",
+    "patterns of other attributes",
+    "255 attributes",
+    "a domain without end",
+]
+
+
+@pytest.mark.parametrize("kind", MADE_UP)
 def test_bytes_that_were_made_up_are_refused_at_once_whatever_their_checksum(kind):
     content = forged(made_up(kind))
     started = time.process_time()
@@ -125,6 +137,27 @@ def test_bytes_that_were_made_up_are_refused_at_once_whatever_their_checksum(kin
         SifterFilter.from_bytes(content)
     # Milliseconds, but for the categories, which have to be read one by one; it took minutes.
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize("kind", MADE_UP)
+def test_bytes_that_were_made_up_take_little_memory_before_they_are_refused(kind):
+    content = forged(made_up(kind))
+    with at_most_megabytes(10), pytest.raises(DamagedPlan):  # 60 times their own size at most
+        SifterFilter.from_bytes(content)
+
+
+def test_the_largest_filters_that_there_can_be_take_a_hundred_megabytes_at_most():
+    root = Leaf.domain(MOST_ATTRIBUTES)
+    root.split_at(0, list(range(100, 100 + 200 * (MOST_REGIONS - 1), 200)))
+    space = Space([Attribute.number(f"x{number}", 0.1, 1) for number in range(MOST_ATTRIBUTES)])
+    regions = RegionFilter(space, grown(root), np.arange(MOST_REGIONS, dtype=np.int32))
+    texts = Space([Attribute.category("x", [str(number) for number in range(150_000)])])
+    categories = RegionFilter(texts, grown(Leaf.domain(1)), np.zeros(1, dtype=np.int32))
+    for one in (regions, categories):
+        content = codec.encode(one)
+        with at_most_megabytes(100):
+            again = SifterFilter.from_bytes(content)
+        assert again.filter == one
 
 
 def test_more_than_a_megabyte_is_refused_before_it_is_looked_at():

@@ -103,8 +103,9 @@ def test_dry_run(
 
 def test_groups(spark: SparkSession, names: dict[str, Any], tmp_path: Path) -> None:
     latency, counts, _, _ = blocks("docs/group-drops.md")
-    raw = stream(spark, tmp_path / "in", KAFKA)
-    names |= {"raw": raw.withColumn("value", F.col("value").cast("binary")), "schema": "route string, fare double"}
+    raw = stream(spark, tmp_path / "in", f"key string, {KAFKA}")
+    names |= {"raw": raw.withColumns({name: F.col(name).cast("binary") for name in ("key", "value")})}
+    names["schema"] = "fare double"
     run(latency, names)
     assert names["fares"].columns == ["window", "route", "fare"]
     policy = jt.ConceptDrop(group="route", time="timestamp", window="10 minutes", exact_counts=True)

@@ -13,7 +13,6 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from jettison.errors import Unsupported
 from jettison.lab.bench.kafka import _GUARDED, _free_ports
 from jettison.lab.bench.maven_jars import S3A, jars
 from jettison.spark.session import LOCAL
@@ -64,10 +63,6 @@ def _await_up(port: int) -> None:
 
 @pytest.fixture(scope="session")
 def spark(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    try:
-        found = jars(S3A)
-    except Unsupported as problem:
-        pytest.skip(str(problem))
     s3a = {
         "endpoint": endpoint,
         "endpoint.region": "us-east-1",
@@ -82,7 +77,7 @@ def spark(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         # One state partition instead of 200: each one is objects in every micro-batch.
         .config("spark.sql.shuffle.partitions", "1")
         # The client does not come with PySpark.
-        .config("spark.jars", ",".join(map(str, found)))
+        .config("spark.jars", ",".join(map(str, jars(S3A))))
         # Keep metastore and warehouse out of the source tree.
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()

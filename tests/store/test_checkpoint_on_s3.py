@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,6 @@ from jettison.runtime.owner import Owner
 from jettison.runtime.plan_file import PLAN_FILE, SECOND_FILE, decode
 from jettison.runtime.schedule import Schedule
 from jettison.spark.channel import Channel
-
-if "JETTISON_TEST_STORE" not in os.environ:
-    pytest.skip("on an S3 store: run `make test-store`", allow_module_level=True)
 
 pytestmark = pytest.mark.spark
 

@@ -18,6 +18,7 @@ _SLOWEST_S = 5.0  # between two questions: an answer for which this is too short
 _HANGS_S = 30.0  # without an answer, after which none is waited for
 _LONGEST = 80  # of an answer that is quoted, in characters
 _TRIES = 5  # failures in a row, each with twice the pause before it; or slow answers: a machine is busy at times
+_RETRY_S = 60.0  # between two questions to a source that was given up: a broker may come back
 
 
 class Told(NamedTuple):
@@ -33,17 +34,19 @@ Asked = Callable[[], float | None]
 
 class Inquiry:
     """Asks `source` four times a second, or once where no plan depends on it; a slow or failing one more rarely, and in
-    the end not any more.
+    the end once a minute.
 
-    `given_up` is then told why, once and in words. What is no number of rows is a failure too. `None` is none: a source
-    that does not know yet is asked again, more and more rarely. The first answer may take its time: connections are made
-    for it.
+    `given_up` is then told why in words, and no second time. An answer in time is believed again. What is no number of rows
+    is a failure too. `None` is none: a source that does not know yet is asked again, more and more rarely. The first answer
+    may take its time: connections are made for it.
     """
 
     def __init__(self, source: Asked, given_up: Callable[[str], None], *, for_plans: bool = True) -> None:
         self._source, self._given_up, self._for_plans = source, given_up, for_plans
         self._told: Told | None = None
         self._asked_s: float | None = None
+        self._is_given_up = False
+        self._said = threading.Lock()  # for good
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask, name="jettison-source", daemon=True)
 
@@ -57,11 +60,11 @@ class Inquiry:
         self._stopped.set()
 
     def __call__(self) -> Told | None:
-        """The last answer, if there is one; never blocks."""
+        """The last answer, if there is one and its source is not given up; never blocks."""
         asked_s = self._asked_s
         if asked_s is not None and time.monotonic() - asked_s > _HANGS_S:
             self._give_up(f"it has not answered for {_HANGS_S:.0f} s")
-        return None if self._stopped.is_set() else self._told
+        return None if self._is_given_up or self._stopped.is_set() else self._told
 
     def _ask(self) -> None:
         failures, slow, pause_s = 0, 0, 0.0
@@ -80,18 +83,22 @@ class Inquiry:
                 pause_s = min(max(_TICK_S, 2 * pause_s), _SLOWEST_S)
                 if failures >= _TRIES:
                     self._give_up(why)
-                continue
-            first, self._told = self._told is None, Told(time.time(), rows)
-            usual_s = _TICK_S if self._for_plans else _LAG_S
-            wanted_s = usual_s if first else max(usual_s, _RARER * took_s)
-            failures, slow, pause_s = 0, slow + 1 if wanted_s > _SLOWEST_S else 0, min(wanted_s, _SLOWEST_S)
-            if slow >= _TRIES:
-                self._give_up(f"an answer takes {took_s:.1f} s")
+            else:
+                first, self._told = self._told is None, Told(time.time(), rows)
+                usual_s = _TICK_S if self._for_plans else _LAG_S
+                wanted_s = usual_s if first else max(usual_s, _RARER * took_s)
+                failures, slow, pause_s = 0, slow + 1 if wanted_s > _SLOWEST_S else 0, min(wanted_s, _SLOWEST_S)
+                if slow >= _TRIES:
+                    self._give_up(f"an answer takes {took_s:.1f} s")
+                elif not slow:
+                    self._is_given_up = False
+            if self._is_given_up:
+                pause_s = _RETRY_S
 
     def _give_up(self, why: str) -> None:
-        if not self._stopped.is_set():
-            self._stopped.set()
-            self._given_up(f"the source is not asked any more how many rows have come: {why}")
+        self._is_given_up = True
+        if not self._stopped.is_set() and self._said.acquire(blocking=False):
+            self._given_up(f"the source is asked once a minute only how many rows have come: {why}")
 
 
 def _rows(answer: object) -> float | None:

@@ -25,6 +25,8 @@ from jettison.errors import JettisonError, refuse
 FILE = "orders.json"
 LONGEST_WORDS = 200
 """Of a name or a reason, in characters."""
+MOST_BYTES = 64 * 1024
+"""Of the document: more than the longest orders take."""
 _Words = Annotated[str, msgspec.Meta(max_length=LONGEST_WORDS)]
 
 
@@ -219,6 +221,8 @@ def _read(content: bytes | None) -> Orders:
     if content is None:
         return Orders()
     try:
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"more than {MOST_BYTES:,} bytes")
         sealed = decode(content, _Sealed)
         if zlib.crc32(sealed.orders.encode()) != sealed.crc:
             raise ValueError("its checksum does not fit")

@@ -41,9 +41,11 @@ def sampled(spark: SparkSession, name: str, source: InputFile, folder: Path) -> 
     writer = rows.writeStream.format("parquet").option("path", str(folder / "rows"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
     until = time.monotonic() + WITHIN_S
+    rows_by_batch: dict[int, int] = {}  # Spark keeps the last batches alone
     try:
         while query.isActive and time.monotonic() < until:
-            if sum(one.numInputRows for one in query.recentProgress) >= ROWS:
+            rows_by_batch |= {one.batchId: one.numInputRows for one in query.recentProgress}
+            if sum(rows_by_batch.values()) >= ROWS:
                 break
             time.sleep(_LOOK_AGAIN_S)
     finally:

@@ -51,17 +51,12 @@ def local_session(
             # Each micro-batch broadcasts its plan, and Spark starts a new thread for each until it has so many; the
             # usual 128 would idle for a minute.
             .config("spark.sql.broadcastExchange.maxThreadThreshold", "16")
-            # Benchmarks add up the CPU time of all stages, so none may be forgotten.
-            .config("spark.ui.retainedStages", "100000")
-            .config("spark.sql.ui.retainedExecutions", "100000")
             .config("spark.sql.warehouse.dir", scratch)
             # More than 32 new files in a batch would otherwise be listed by a Spark job, which takes half a second.
             .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
             # Several tasks a core, whatever the files' number and size: three tasks on two cores take as long as four.
             .config("spark.sql.files.minPartitionNum", str(4 * cores))
             .config("spark.sql.files.openCostInBytes", "65536")
-            # Keep every batch's progress: runs are judged from it afterwards.
-            .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
             # Spark's own chatter would bury what a command has to say.
             # A query that is stopped within `foreachBatch` matches the error with a regular expression that recurses with
             # each character: threads have room for the traces of several sinks.

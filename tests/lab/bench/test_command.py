@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 
 from jettison.errors import InvalidSetting
+from jettison.lab import recorded_session
 from jettison.lab.bench import command
 from jettison.lab.bench.result import Result, failed
 from jettison.lab.experiments import BENCHMARKS, Experiment, Kind
-from jettison.spark import session as spark_session
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ran.append("pure")
         return [Result("pure", value=2.0, unit="ms", at_most=1.0)]
 
-    monkeypatch.setattr(spark_session, "local_session", session)
+    monkeypatch.setattr(recorded_session, "recorded_session", session)
     monkeypatch.setattr(command.java, "require_java", lambda: ran.append("Java"))
 
     def cases(console: Console, only: str | None) -> Iterator[list[Result]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -106,3 +107,12 @@ def test_a_process_that_is_gone_has_no_threads() -> None:
 )
 def test_kinds_of_threads(thread: str, kind: str) -> None:
     assert kind_of(thread) == kind
+
+
+def test_the_children_of_a_process_are_told_with_their_commands() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        try:
+            assert "time.sleep(600)" in driver_process.children(os.getpid())[child.pid]
+            assert driver_process.children(child.pid) == {}
+        finally:
+            child.kill()

@@ -27,11 +27,13 @@ from jettison.lab.bench.fault_judge import (
     Verdict,
     judge,
 )
-from jettison.lab.bench.fault_run import DIED, ENDED, HUNG, Driver, Evidence
+from jettison.lab.bench.fault_run import DIED, ENDED, HUNG, Driver, Evidence, as_ordered
 from jettison.lab.bench.fault_scenario import (
     CLOCK,
+    DISK_FULL,
     FAULTS,
     INTERRUPTED,
+    KILLED_AT_START,
     LEDGER,
     PLAN,
     POLICIES,
@@ -47,19 +49,27 @@ from jettison.runtime import plan_file
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.schedule import Schedule
 
-ROWS = Scenario(0, "UniformDrop", False, False, (), (Leg(INTERRUPTED), Leg()))
+ROWS = Scenario(0, "UniformDrop", False, False, False, (), (Leg(INTERRUPTED), Leg()))
 WINDOWS = dataclasses.replace(ROWS, policy="WindowDrop", answers=True)
 ANSWERS = dataclasses.replace(ROWS, answers=True)
 
 
 def test_a_hundred_runs_have_every_fault_often_and_combine_them() -> None:
     runs = [scenario(seed, with_kafka=True) for seed in range(100)]
-    assert min(Counter(fault for run in runs for fault in run.faults)[fault] for fault in FAULTS) >= 8
+    counts = Counter(fault for run in runs for fault in run.faults)
+    assert min(counts[fault] for fault in FAULTS) >= 8, counts
     assert min(Counter(run.policy for run in runs)[policy] for policy in POLICIES) >= 10
     assert sum(run.on_kafka for run in runs) >= 10
+    assert len({run.policy for run in runs if run.on_kafka}) >= 4
     assert min(len(run.faults) for run in runs) >= 3
     assert all(run.legs[-1] == Leg() for run in runs)
     assert not any(run.on_kafka for run in (scenario(seed, with_kafka=False) for seed in range(100)))
+
+
+def test_a_leg_that_is_killed_while_it_starts_sees_nothing_of_its_sink_and_ends_in_no_other_way() -> None:
+    leg = Leg(KILLED_AT_START, during=(DISK_FULL,), after=(PLAN,))
+    assert dataclasses.replace(ROWS, legs=(leg, Leg())).faults == (KILLED_AT_START, PLAN)
+    assert [as_ordered(leg, outcome) for outcome in (DIED, ENDED, HUNG, INTERRUPTED)] == [True, False, False, False]
 
 
 def test_rows_follow_from_the_seed_but_for_the_present() -> None:

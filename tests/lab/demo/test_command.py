@@ -49,7 +49,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         told.update(shed=list(phases), bound_s=bound_s)
         return run_with([1.0] * 60, name="shed", kept=0.3)
 
-    monkeypatch.setattr(command, "local_session", session)
+    monkeypatch.setattr(command, "recorded_session", session)
     monkeypatch.setattr(command, "measure_capacity", capacity)
     monkeypatch.setattr(command, "run_fares", run_fares)
     monkeypatch.setattr(command.verdict, "answers", lambda spark, run, output: ANSWERS)

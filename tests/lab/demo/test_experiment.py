@@ -14,6 +14,7 @@ import pytest
 
 from demo_runs import PHASES, START_S, run_with
 from jettison.core.stats import PointStats, Stats
+from jettison.errors import JettisonError
 from jettison.lab.demo import experiment
 from jettison.lab.demo.experiment import Batch
 from jettison.runtime.ledger import Ledger
@@ -57,9 +58,49 @@ class Query:
 
 def test_batches_follow_each_other_through_the_feed_and_empty_ones_are_left_out() -> None:
     query = Query([Progress(0, 100), Progress(1, 0), Progress(2, 50, START_S + 2.0, 500)])
-    first, second = experiment._batches(experiment._with_rows(query), None)  # type: ignore[arg-type]
+    events = experiment.Progress(query, retained=100).gather()  # type: ignore[arg-type]
+    first, second = experiment._batches(events, None)
     assert first == Batch(0, START_S, START_S + 1.5, 0, 100, 1.0)
     assert second == Batch(2, START_S + 2.0, START_S + 2.5, 100, 150, 1.0)
+
+
+class TestProgress:
+    KEPT = 100
+
+    def test_more_batches_than_spark_keeps_are_gathered_while_they_run(self) -> None:
+        query = Query([])
+        progress = experiment.Progress(query, retained=self.KEPT)  # type: ignore[arg-type]
+        for number in range(300):
+            query.recentProgress = [*query.recentProgress, Progress(number, number % 2)][-self.KEPT :]
+            progress.look()
+        assert [event.batchId for event in progress.gather()] == list(range(1, 300, 2))
+
+    def test_a_look_reads_all_that_spark_keeps_only_now_and_then(self) -> None:
+        reads = []
+
+        class Counted(Query):
+            @property
+            def lastProgress(self) -> Progress:
+                return Progress(len(reads), 1)
+
+            def __getattribute__(self, name: str) -> Any:
+                reads.extend([name] * (name == "recentProgress"))
+                return super().__getattribute__(name)
+
+        progress = experiment.Progress(Counted([]), retained=self.KEPT)  # type: ignore[arg-type]
+        for _ in range(20):
+            progress.look()
+        assert not reads
+
+    def test_an_event_that_spark_forgot_before_a_look_is_an_error_and_not_a_gap(self) -> None:
+        query = Query([Progress(0, 10), Progress(1, 0)])
+        progress = experiment.Progress(query, retained=self.KEPT)  # type: ignore[arg-type]
+        progress.gather()
+        query.recentProgress = [Progress(1, 10), Progress(2, 10)]  # the first of that number was of a query that waited
+        assert [event.batchId for event in progress.gather()] == [0, 1, 2]
+        query.recentProgress = [Progress(4, 10)]
+        with pytest.raises(JettisonError, match="batch 2, and then 4"):
+            progress.gather()
 
 
 def test_a_batch_is_sampled_from_its_first_row_to_its_last() -> None:

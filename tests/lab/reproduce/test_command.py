@@ -16,11 +16,11 @@ from rich.console import Console
 
 from jettison import extras
 from jettison.errors import InvalidSetting, Unsupported
+from jettison.lab import recorded_session
 from jettison.lab.experiments import PAPERS, Experiment, Kind, Paper
 from jettison.lab.reproduce import command
 from jettison.lab.reproduce.claims import Claim
 from jettison.lab.reproduce.report import Judged, RunSettings, Section
-from jettison.spark import session as spark_session
 
 
 def judged(name: str) -> Judged:
@@ -60,7 +60,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for name, kind in kinds.items()
     }
     monkeypatch.setattr(command, "PAPERS", {"made_up": Paper("made_up", "A paper", "", "", "", parts)})
-    monkeypatch.setattr(spark_session, "local_session", session)
+    monkeypatch.setattr(recorded_session, "recorded_session", session)
     monkeypatch.setattr(command.java, "require_java", lambda: ran.append("Java"))
     return ran
 

@@ -12,18 +12,18 @@ from rich.console import Console
 import jettison as jt
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.shed_streams import Stream, landed
+from jettison.lab.recorded_session import recorded_session
 from jettison.settle.audited import Verdict, audit
 from jettison.settle.settle_command import verdict_table
 from jettison.settle.settlement import reconcile
 from jettison.spark.network_rows import union_all
-from jettison.spark.session import local_session
 
 _ENOUGH_BOUNDS = 30
 
 
 def audits(console: Console, only: str | None = None) -> Iterator[list[Result]]:
     """How many bounds hold, stream by stream, under shares kept that change from batch to batch."""
-    with local_session("jettison bench") as spark:
+    with recorded_session("jettison bench") as spark:
         for one in landed(console, only):
             verdicts = judged(spark, one.folder, one.stream, one.policy)
             console.print(verdict_table([verdict for verdict in verdicts if not verdict.by.startswith("window ")]))

@@ -72,9 +72,9 @@ def run_bench(
     lengths = {one.name: seconds_of(one.length) if usual else None for one in [*on_spark, *apart]}
     with time_left(console, lengths) as begin:
         if on_spark:
-            from jettison.spark.session import local_session  # only here: the pure ones run without pyspark
+            from jettison.lab.recorded_session import recorded_session  # only here: the pure ones run without pyspark
 
-            with local_session("jettison bench") as spark:
+            with recorded_session("jettison bench") as spark:
                 for one in on_spark:
                     begin(one.name)
                     console.print(f"{one.name} ...", highlight=False)

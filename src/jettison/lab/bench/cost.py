@@ -16,7 +16,7 @@ from jettison.lab.bench import compiled, concept, cost_live, overhead, sharing
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
 from jettison.lab.fresh_process import in_fresh_process
-from jettison.spark.session import local_session
+from jettison.lab.recorded_session import recorded_session
 
 OnSpark = Callable[[SparkSession, Path, int], list[Result]]
 _PAIR_S, _SLACK_S = 300.0, 600.0
@@ -60,5 +60,8 @@ def cost(console: Console, only: str | None, pairs: int) -> Iterator[list[Result
 
 
 def _in_this_process(name: str, pairs: int) -> list[Result]:
-    with local_session("jettison bench cost") as spark, tempfile.TemporaryDirectory(prefix="jettison-cost-") as scratch:
+    with (
+        recorded_session("jettison bench cost") as spark,
+        tempfile.TemporaryDirectory(prefix="jettison-cost-") as scratch,
+    ):
         return ON_SPARK[name](spark, Path(scratch), pairs)

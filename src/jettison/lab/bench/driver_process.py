@@ -9,7 +9,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jettison.errors import Unsupported, refuse
@@ -94,6 +94,17 @@ def kind_of(thread: str) -> str:
     ('JIT compiler', 'tasks', 'other threads of the JVM')
     """
     return next((name for name, pattern in _KINDS if re.match(pattern, thread)), OTHER)
+
+
+def children(parent: int) -> dict[int, str]:
+    """The processes that a process has started, by id, each with its command line."""
+    found = {}
+    for stat in _PROC.glob("[0-9]*/stat"):
+        if _stat(stat)[1][1:2] == [str(parent)]:
+            with suppress(OSError):  # it may end meanwhile
+                words = (stat.parent / "cmdline").read_bytes().split(b"\0")
+                found[int(stat.parent.name)] = " ".join(word.decode(errors="replace") for word in words)
+    return found
 
 
 def jvm_of(parent: int) -> int:

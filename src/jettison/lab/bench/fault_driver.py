@@ -20,8 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.core.storage import home
+from jettison.lab.bench.driver_process import children, jvm_of
 from jettison.lab.bench.fault_rows import SCHEMA
-from jettison.lab.bench.fault_scenario import DISK_FULL, INTERRUPTED, KILLED
+from jettison.lab.bench.fault_scenario import DISK_FULL, EXECUTOR_KILLED, INTERRUPTED, KILLED, KILLED_AT_START
 from jettison.lab.bench.replay import Interrupted, budgets, ended_well
 from jettison.lab.bench.scripted_queries import Order
 from jettison.spark.session import LOCAL
@@ -30,8 +31,10 @@ _UNLIMITED = resource.getrlimit(resource.RLIMIT_FSIZE)
 _ROOM_BYTES = 40  # until the disk is full: less than a record, so that it is cut
 _FULL_CALLS = 2
 _LINGER_S = 0.4
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 _SETTINGS = {
     "spark.driver.memory": "1g",
+    "spark.executor.memory": "512m",
     "spark.sql.shuffle.partitions": "1",
     "spark.log.level": "OFF",
     # Batches are small: to compile them takes longer than to run them.
@@ -50,12 +53,16 @@ class LegSink:
     calls: int = field(default=0)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        if self.leg["end"] == KILLED_AT_START:
+            _kill()
         call, self.calls = self.calls, self.calls + 1
         last = self.leg["end"] if call == self.leg["call"] else ""
         if last == KILLED:
             threading.Timer(self.leg["delay_s"], _kill).start()
         if DISK_FULL in self.leg["during"] and call in (0, _FULL_CALLS):
             self._fill_disk() if call == 0 else _free_disk()
+        if EXECUTOR_KILLED in self.leg["during"] and call == 0:
+            _kill_executor()
         shown = _of_answers(batch) if self.answers else batch.select("id", "jt_weight")
         tell(batch=number, items=[list(row) for row in shown.collect()])
         if last == KILLED:
@@ -76,6 +83,12 @@ def _free_disk() -> None:
 
 def _kill() -> None:
     os.killpg(0, signal.SIGKILL)
+
+
+def _kill_executor() -> None:
+    """One that this driver's own JVM has started."""
+    executor = next(pid for pid, command in children(jvm_of(os.getpid())).items() if _EXECUTOR in command)
+    os.kill(executor, signal.SIGKILL)
 
 
 def _of_answers(batch: DataFrame) -> DataFrame:
@@ -106,6 +119,8 @@ def _run(spark: SparkSession, leg: dict[str, Any]) -> None:
     source = _text_files if leg["topic"] is None else lambda spark, _: _topic(leg["topic"], spark, folder)
     sink = LegSink(folder, leg, leg["answers"])
     order = Order(spark, folder, budgets(leg["number"]), sink, answers=leg["answers"], source=source)
+    if leg["end"] == KILLED_AT_START:
+        threading.Timer(leg["delay_s"], _kill).start()
     try:
         ended = ended_well(leg["policy"], order)
         outcome = "ended" if ended else INTERRUPTED
@@ -113,15 +128,15 @@ def _run(spark: SparkSession, leg: dict[str, Any]) -> None:
         outcome = f"{type(error).__name__}: {error}"
     finally:
         _free_disk()
-    if leg["end"] == KILLED and sink.calls > leg["call"]:
+    if leg["end"] == KILLED_AT_START or (leg["end"] == KILLED and sink.calls > leg["call"]):
         time.sleep(60.0)  # it comes after the end of the query
     tell(outcome=outcome)
 
 
-def main(jars: str) -> None:
+def main(master: str, jars: str) -> None:
     """Run legs until the input ends."""
     settings: dict[str, Any] = {**LOCAL, **_SETTINGS, **({"spark.jars": jars} if jars else {})}
-    spark = SparkSession.builder.master("local[2]").appName("jettison faults").config(map=settings).getOrCreate()
+    spark = SparkSession.builder.master(master).appName("jettison faults").config(map=settings).getOrCreate()
     tell(outcome="ready")
     for line in sys.stdin:
         _run(spark, json.loads(line))
@@ -131,4 +146,4 @@ def main(jars: str) -> None:
 _OUT = os.dup(1)  # what others print goes where errors go
 if __name__ == "__main__":
     os.dup2(2, 1)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyspark
+
 from jettison.lab.bench import fault_rows
 from jettison.lab.bench.fault_damage import damage
 from jettison.lab.bench.fault_rows import Row
@@ -25,6 +27,7 @@ from jettison.lab.bench.fault_scenario import (
     BROKER_RESTARTED,
     INTERRUPTED,
     KILLED,
+    KILLED_AT_START,
     PLAN_AT_WORK,
     Leg,
     Scenario,
@@ -36,6 +39,7 @@ from jettison.lab.bench.maven_jars import CONNECTOR, jars
 ENDED, DIED, HUNG = "ended", "died", "hung"
 _LEG_WITHIN_S = 180.0
 _PAUSE_S = 3.0
+_LOCAL, _CLUSTER = "local[2]", "local-cluster[2,1,1024]"
 # Drivers live for a minute: the first compiler alone takes half as much CPU as both.
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
@@ -55,16 +59,17 @@ class Evidence:
 class Driver:
     """A process of its own group that runs legs."""
 
-    def __init__(self, folder: Path, jar_paths: str) -> None:
+    def __init__(self, folder: Path, jar_paths: str, master: str = _LOCAL) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._log, self._heard = folder / "log", 0
         environment = os.environ | {
             "SPARK_LOCAL_DIRS": str(folder),
             "TMPDIR": str(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_HOME": str(_spark_home(folder)),
         }
         environment.setdefault("JDK_JAVA_OPTIONS", f"{_BRIEF} -Djava.io.tmpdir={folder}")
-        command = [sys.executable, "-m", "jettison.lab.bench.fault_driver", jar_paths]
+        command = [sys.executable, "-m", "jettison.lab.bench.fault_driver", master, jar_paths]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -122,23 +127,39 @@ class Driver:
         return new
 
 
+def _spark_home(folder: Path) -> Path:
+    """Spark as it is installed, in a folder of its own: executors on this machine write below it."""
+    home = folder / "spark"
+    home.mkdir()
+    for part in ("bin", "jars"):
+        (home / part).symlink_to(Path(pyspark.__file__).parent / part)
+    return home
+
+
 class Drivers:
-    """A driver that is ready, and the next one, which gets ready meanwhile."""
+    """A driver that is ready, and the next one, which gets ready meanwhile; one with executors, where it is asked for."""
 
     def __init__(self, folder: Path, *, with_kafka: bool) -> None:
         self._folder, self._count = folder, 0
         self._jars = ",".join(map(str, jars(CONNECTOR))) if with_kafka else ""
         self._spare = self._new()
         self._current: Driver | None = None
+        self._on_cluster = False
 
-    def _new(self) -> Driver:
+    def _new(self, master: str = _LOCAL) -> Driver:
         self._count += 1
-        return Driver(self._folder / f"driver-{self._count}", self._jars)
+        return Driver(self._folder / f"driver-{self._count}", self._jars, master)
 
-    def current(self) -> Driver:
-        """The one that lives."""
+    def current(self, *, on_cluster: bool = False) -> Driver:
+        """The one that lives, if it is of the kind that is asked for."""
+        if on_cluster != self._on_cluster:
+            self.lost()
         if self._current is None:
-            self._current, self._spare = self._spare, self._new()
+            self._on_cluster = on_cluster
+            if on_cluster:
+                self._current = self._new(_CLUSTER)
+            else:
+                self._current, self._spare = self._spare, self._new()
             if list(self._current.told()) != [{"outcome": "ready"}]:
                 raise RuntimeError(f"a driver did not start: {self._current.new_words()[-2000:]}")
         return self._current
@@ -198,7 +219,7 @@ def run(scenario: Scenario, folder: Path, drivers: Drivers, broker: Broker | Non
 def _leg(
     leg: Leg, order: dict[str, Any], evidence: Evidence, drivers: Drivers, broker: Broker | None, chance: random.Random
 ) -> str:
-    driver, calls, outcome = drivers.current(), 0, DIED
+    driver, calls, outcome = drivers.current(on_cluster=evidence.scenario.on_cluster), 0, DIED
     for line in driver.told(order):
         if "outcome" in line:
             outcome = line["outcome"]
@@ -221,4 +242,5 @@ def _leg(
 
 def as_ordered(leg: Leg, outcome: str) -> bool:
     """Whether a leg ended as it should; one that ended before its call of the sink has done so too."""
-    return outcome in {KILLED: (DIED, ENDED), INTERRUPTED: (INTERRUPTED, ENDED)}.get(leg.end, (ENDED,))
+    allowed = {KILLED: (DIED, ENDED), KILLED_AT_START: (DIED,), INTERRUPTED: (INTERRUPTED, ENDED)}
+    return outcome in allowed.get(leg.end, (ENDED,))

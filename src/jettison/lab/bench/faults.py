@@ -82,7 +82,8 @@ def results(judged: Sequence[Judged]) -> list[Result]:
 
 
 def _say(console: Console, one: Scenario, verdict: Verdict) -> None:
-    what = f"{one.policy}, {'answers' if one.answers else 'rows'}{' on Kafka' if one.on_kafka else ''}"
+    where = " on Kafka" if one.on_kafka else " on executors" if one.on_cluster else ""
+    what = f"{one.policy}, {'answers' if one.answers else 'rows'}{where}"
     console.print(f"  {one.seed}: {what}: {'; '.join(one.faults)}", highlight=False)
     for promise, words in verdict.broken.items():
         for detail in words[:3]:

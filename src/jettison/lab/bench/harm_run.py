@@ -23,9 +23,9 @@ from jettison.lab.demo.feed import RideFeed
 from jettison.lab.demo.pipeline import INTERVAL_S, guarded_rides, parsed, plain_fares, raw_rides, shed_fares
 from jettison.lab.demo.schedule import Phase
 from jettison.lab.fresh_process import in_fresh_process
+from jettison.lab.recorded_session import recorded_session
 from jettison.lab.reproduce.aurora.live import build
 from jettison.runtime.inquiry import Asked
-from jettison.spark.session import local_session
 
 Source = Literal["kafka", "files"]
 Work = Literal["fares", "readme", "digest", "function", "slow-sink", "network"]
@@ -144,7 +144,7 @@ def _both(case: Case, load: float) -> tuple[float, Run]:
 def _session(source: Source) -> AbstractContextManager[SparkSession]:
     if source == "kafka":
         with_connector()
-    return local_session("jettison harm")
+    return recorded_session("jettison harm")
 
 
 def _run(spark: SparkSession, case: Case, address: str | None, *, least_batches: int = 0) -> Run:

@@ -18,7 +18,7 @@ import jettison as jt
 from jettison.answers.answer_status import BOUNDED
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.shed_streams import Stream, landed
-from jettison.spark.session import local_session
+from jettison.lab.recorded_session import recorded_session
 
 _NEAR, _FAR = 0.8, 1.2
 _ENOUGH = {"median": 200, "95th percentile": 1000}
@@ -29,7 +29,7 @@ _NONE = (math.nan, math.nan)
 
 def predictions(console: Console, only: str | None = None) -> Iterator[list[Result]]:
     """Stream by stream and policy by policy; those that are not there are left out."""
-    with local_session("jettison bench") as spark:
+    with recorded_session("jettison bench") as spark:
         for one in landed(console, only):
             yield beside(spark, one.folder, one.stream, one.policy, one.name)
 

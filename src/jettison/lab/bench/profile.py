@@ -15,7 +15,7 @@ from jettison.lab.bench.result import Result
 from jettison.lab.bench.steady import Steady, land_batches, steady_fares
 from jettison.lab.bench.streams import in_turn
 from jettison.lab.fresh_process import in_fresh_process
-from jettison.spark.session import local_session
+from jettison.lab.recorded_session import recorded_session
 
 _WARM_UP, _BATCHES, _SPARE, _LARGEST = 10, 40, 20, 3
 _WITHIN_S = 3600.0
@@ -80,7 +80,7 @@ def _step_ms(step: str, run: Steady) -> float:
 
 def _in_this_process(rows_per_batch: int, pairs: int) -> dict[str, list[Steady]]:
     with (
-        local_session("jettison bench profile") as spark,
+        recorded_session("jettison bench profile") as spark,
         tempfile.TemporaryDirectory(prefix="jettison-profile-") as scratch,
     ):
         folder = Path(scratch)

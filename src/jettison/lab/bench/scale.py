@@ -136,10 +136,10 @@ def _sifters(repetitions: int, sizes: Mapping[int, tuple[int, int]]) -> dict[int
 
 
 def _on_spark(repetitions: int, sizes: Mapping[int, tuple[int, int]], name: str) -> list[Result]:
-    from jettison.spark.session import local_session  # only here: the other cases need no pyspark
+    from jettison.lab.recorded_session import recorded_session  # only here: the other cases need no pyspark
 
     plain, guard = {}, {}
-    with local_session("jettison bench") as spark, tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
+    with recorded_session("jettison bench") as spark, tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
         from jettison.lab.bench.scale_on_spark import batch_cpu_s
 
         for size, (rows, keys) in sizes.items():

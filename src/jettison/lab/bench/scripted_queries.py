@@ -19,6 +19,7 @@ import jettison as jt
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.scripted import DELAY_S, VALUES, WINDOW_S, Script, scripted, stream
+from jettison.lab.recorded_session import recorded_session
 from jettison.policies.groups.concept_drop import ConceptDrop
 from jettison.policies.groups.join_drop import JoinDrop
 from jettison.policies.network.graph import QueryGraph
@@ -30,7 +31,6 @@ from jettison.policies.uniform.uniform_drop import UniformDrop
 from jettison.policies.window.window_drop import WindowDrop
 from jettison.source.space import Attribute
 from jettison.spark.network_rows import Sink, union_all
-from jettison.spark.session import local_session
 
 _WINDOW, _DELAY = f"{WINDOW_S} seconds", f"{DELAY_S} seconds"
 
@@ -185,7 +185,7 @@ def by_policy(
 ) -> Iterator[list[Result]]:
     """One result for each policy, or for the one that `only` names, each over a stream of its own in one session."""
     policies = chosen(START, only)
-    with local_session("jettison bench") as spark, tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
+    with recorded_session("jettison bench") as spark, tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
         for policy in policies:
             console.print(f"  {policy} ...", highlight=False)
             yield [judge(spark, Path(scratch) / policy, policy)]

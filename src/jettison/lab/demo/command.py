@@ -25,8 +25,8 @@ from jettison.lab.demo.experiment import Run, run_fares
 from jettison.lab.demo.live import shown
 from jettison.lab.demo.schedule import Phase
 from jettison.lab.fresh_process import in_fresh_process
+from jettison.lab.recorded_session import recorded_session
 from jettison.lab.time_left import time_left
-from jettison.spark.session import local_session
 
 LOADS = (0.5, 3.0, 0.5)
 """Arrival rates of the three phases, in capacities of the machine."""
@@ -62,7 +62,7 @@ def run_demo(
         if kafka:
             address = stack.enter_context(broker())
             with_connector()
-        spark = stack.enter_context(local_session("jettison demo"))
+        spark = stack.enter_context(recorded_session("jettison demo"))
         console.print("Measuring what the plain query can process on this machine ...", highlight=False)
         with time_left(console, {"measuring the capacity": _CAPACITY_S, "both runs": 2 * sum(seconds)}) as begin:
             begin("measuring the capacity")
@@ -116,5 +116,5 @@ def run_one(
 
 def run_cold(folder: Path, phases: Sequence[Phase], bound_s: float, address: str | None, *, guarded: bool) -> Run:
     """The same in a session that nothing has used before, for a process of its own."""
-    with local_session("jettison demo, cold") as spark:
+    with recorded_session("jettison demo, cold") as spark:
         return run_one(spark, Console(), folder, phases, bound_s, address, guarded=guarded)

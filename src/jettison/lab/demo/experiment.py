@@ -171,32 +171,65 @@ def run_begun(
         query_started_s = time.time()
         query = begin()
         try:
-            meter = _Meter(name, feed, query)
+            meter, progress = _Meter(name, feed, query), Progress.of(query)
             end_s = feed.started_s + feed.schedule.duration_s
             while (now_s := time.time()) < end_s and query.isActive:
                 time.sleep(min(_POLL_S, end_s - now_s))
+                progress.look()
                 if watch is not None:
                     watch(meter.moment(shedder))
             ended_s = time.time()
-            while len(_with_rows(query)) < least_batches and query.isActive and time.time() < ended_s + _PATIENCE_S:
+            while len(progress.gather()) < least_batches and query.isActive and time.time() < ended_s + _PATIENCE_S:
                 time.sleep(_POLL_S)
-            progress = _with_rows(query)
+            events = progress.gather()
         finally:
             query.stop()
     if error := query.exception():
         raise error
-    if len(progress) < least_batches:
+    if len(events) < least_batches:
         hint = "this machine is too busy to measure anything now"
-        refuse(f"{least_batches} batches", str(len(progress)), hint=hint, error=JettisonError)
+        refuse(f"{least_batches} batches", str(len(events)), hint=hint, error=JettisonError)
     if shedder is not None:
         shedder.await_books()
     report = feed.wait()
-    batches = _batches(progress, None if shedder is None else shedder.ledger)
+    batches = _batches(events, None if shedder is None else shedder.ledger)
     return Run(name, feed.landing, feed.started_s, query_started_s, ended_s, batches, report.rows, report.worst_late_s)
 
 
-def _with_rows(query: StreamingQuery) -> list[StreamingQueryProgress]:
-    return [event for event in query.recentProgress if event.numInputRows]
+class Progress:
+    """Every batch with rows of a running query, although Spark keeps the `retained` last events alone.
+
+    It raises where an event was forgotten before a look: what follows would be taken for other rows.
+    """
+
+    def __init__(self, query: StreamingQuery, retained: int) -> None:
+        self._query, self._retained = query, retained
+        self._last_batch = -1
+        self._with_rows: dict[int, StreamingQueryProgress] = {}
+
+    @classmethod
+    def of(cls, query: StreamingQuery) -> Progress:
+        retained = SparkSession.active().conf.get("spark.sql.streaming.numRecentProgressUpdates")
+        return cls(query, int(str(retained)))
+
+    def look(self) -> None:
+        """Gather once half of what Spark keeps is new: reading all of it takes long."""
+        last = self._query.lastProgress
+        if last is not None and last.batchId - self._last_batch >= self._retained // 2:
+            self.gather()
+
+    def gather(self) -> list[StreamingQueryProgress]:
+        """The batches so far, in their order."""
+        events = self._query.recentProgress
+        if events and events[0].batchId > self._last_batch + 1:
+            found = f"batch {self._last_batch}, and then {events[0].batchId}"
+            refuse("the progress of every batch", found, hint="look more often", error=JettisonError)
+        for event in events:
+            if event.numInputRows:
+                self._with_rows[event.batchId] = event
+            # Of a query that waits, an event has the number of the batch to come.
+            self._last_batch = max(self._last_batch, event.batchId - (not event.numInputRows))
+        return list(self._with_rows.values())
 
 
 class _Meter:

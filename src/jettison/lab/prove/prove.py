@@ -23,7 +23,7 @@ from jettison.lab.prove.rivals import entrants
 from jettison.lab.prove.rivals.rival import Rival
 from jettison.lab.prove.trial import Trial
 from jettison.lab.prove.workloads import all_workloads
-from jettison.spark.session import local_session
+from jettison.lab.recorded_session import recorded_session
 
 BOUND_S, SECONDS = 5.0, 60.0
 
@@ -34,7 +34,7 @@ def prove(
     """Each workload in a session of its own: capacity, rows and truth, tuning, and then all in turn."""
     for name, workload in chosen(all_workloads(console), only).items():
         with (
-            local_session("jettison bench") as spark,
+            recorded_session("jettison bench") as spark,
             tempfile.TemporaryDirectory(prefix="jettison-prove-") as scratch,
         ):
             trial = Trial.of(spark, Path(scratch), workload, bound_s=BOUND_S, seconds=seconds)

@@ -82,6 +82,6 @@ def _run(part: Experiment, settings: RunSettings, shared: Callable[[], object]) 
 
 def _shared_session(sessions: ExitStack) -> object:
     """The session that parts on Spark share, from the first of them on."""
-    from jettison.spark.session import local_session  # only here: other parts run without pyspark
+    from jettison.lab.recorded_session import recorded_session  # only here: other parts run without pyspark
 
-    return sessions.enter_context(local_session("jettison reproduce"))
+    return sessions.enter_context(recorded_session("jettison reproduce"))

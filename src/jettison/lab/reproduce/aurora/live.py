@@ -23,6 +23,7 @@ from jettison.lab.demo.landing import SPARK_SCHEMA, land_all
 from jettison.lab.demo.pipeline import parsed, raw_rides
 from jettison.lab.demo.rides import RideBook
 from jettison.lab.demo.schedule import Phase
+from jettison.lab.recorded_session import recorded_session
 from jettison.lab.reproduce.claims import Claim, judge
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.lab.sim.network.admission import AdmissionDrop
@@ -31,7 +32,6 @@ from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.network.qos import LossTolerance, QoS
 from jettison.spark.calibrate import BoxCost, calibrate
 from jettison.spark.network_query import Network
-from jettison.spark.session import local_session
 
 OVERLOAD = 3.0
 _ROAD_MAP, _ADMISSION = "road map", "Input-Uniform"
@@ -184,7 +184,10 @@ def _alarming_rides(book: RideBook, rows: int) -> int:
 def run(settings: RunSettings) -> Judged:
     """Measure the capacity, then both shedders under the same overload."""
     seconds = 40.0 if settings.quick else 90.0
-    with tempfile.TemporaryDirectory(prefix="jettison-aurora-") as scratch, local_session("jettison-aurora") as spark:
+    with (
+        tempfile.TemporaryDirectory(prefix="jettison-aurora-") as scratch,
+        recorded_session("jettison-aurora") as spark,
+    ):
         settings.say("live: capacity")
         capacity = measure_capacity(spark, Path(scratch) / "capacity")
         runs = {}

@@ -12,6 +12,7 @@ import numpy as np
 
 from jettison.costs.sketch import FloatArray
 from jettison.lab.fresh_process import in_fresh_process
+from jettison.lab.recorded_session import recorded_session
 from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.load.feed import Feed
 from jettison.lab.reproduce.load.on_spark import NOTHING, SparkOutcome, Way, run_on_spark, ways
@@ -21,7 +22,6 @@ from jettison.lab.reproduce.load.tweets import real_tweets, tweet_like_stream, t
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.lab.sim.load.algorithms import FULL_KNOWLEDGE, LAS, OURS
 from jettison.lab.sim.load.workload import SEVEN_PHASES, IntArray, StreamSettings, phased_stream
-from jettison.spark.session import local_session
 
 BOUND_S = 2.0
 _WITHIN_S = 900.0  # for a cluster to start, run and end
@@ -107,7 +107,7 @@ def held_on(executors: int, seconds: float, seed: int) -> tuple[float, float]:
         # Executors of a local cluster put their logs in a work directory; not where this process happens to be.
         os.chdir(scratch)
         os.environ |= {"SPARK_WORKER_DIR": f"{scratch}/work", "SPARK_LOCAL_DIRS": f"{scratch}/scratch"}
-        with local_session("jettison-load", master=f"local-cluster[{executors},1,1024]") as spark:
+        with recorded_session("jettison-load", master=f"local-cluster[{executors},1,1024]") as spark:
             feed = Feed(Path(scratch) / "in", stream.keys[:rows], _microseconds(stream.costs_ms[:rows]), offsets_s)
             outcome = run_on_spark(spark, feed, Way(), BOUND_S, Path(scratch))
     return outcome.mean_wait_s() / BOUND_S, outcome.drop_share()
@@ -122,7 +122,7 @@ def _run(
 ) -> dict[str, SparkOutcome]:
     with (
         tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch,
-        local_session("jettison-load", master=f"local[{CORES}]") as spark,
+        recorded_session("jettison-load", master=f"local[{CORES}]") as spark,
     ):
         folders = {name: Path(scratch) / str(number) for number, name in enumerate(compared)}
         return {

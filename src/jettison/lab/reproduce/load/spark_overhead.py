@@ -16,11 +16,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.costs.timed_partition import ArrowFunction
 from jettison.lab.bench.streams import Variant, alternate, to_end
+from jettison.lab.recorded_session import recorded_session
 from jettison.lab.reproduce.claims import judge
 from jettison.lab.reproduce.load.feed import RESULT, SCHEMA, Feed, busy_wait
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, table
 from jettison.spark.load_aware import load_aware
-from jettison.spark.session import local_session
 
 _BATCHES = 4
 _WARMING = 2  # first batches, in which workers start and slices are sized
@@ -45,7 +45,7 @@ def overhead(settings: RunSettings) -> Judged:
     }
     # Batches of columns are this long because shorter ones differ from each other by more than the bar.
     rows, ratios = [], {}
-    with local_session("jettison-load", master="local[2]") as spark:
+    with recorded_session("jettison-load", master="local[2]") as spark:
         for name, (function, size) in cases.items():
             with tempfile.TemporaryDirectory(prefix="jettison-load-") as scratch:
                 folder = Path(scratch)
