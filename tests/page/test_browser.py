@@ -13,11 +13,13 @@ import pytest
 
 import jettison as jt
 from jettison.core import storage
+from jettison.core.plan import DropPlan
 from jettison.core.stats import PointStats, Stats
 from jettison.page.command import opened
 from jettison.page.html_page import whole
 from jettison.page.server import PageServer, Watched
 from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import Order, Orders, record_of
 from jettison.settle.settled_record import Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
@@ -26,6 +28,14 @@ from page_ledgers import EVIL, NOW_S, query
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+
+COUNT_RESIZE_LISTENERS = """
+window.listeners = 0;
+for (const [name, by] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+  const given = window[name];
+  window[name] = (kind, ...more) => { window.listeners += kind === "resize" ? by : 0; return given.call(window, kind, ...more); };
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +55,7 @@ def opened_page(browser: Any) -> Iterator[Any]:
     def open_page(url: str, **settings: Any) -> Any:
         context = browser.new_context(**settings)
         contexts.append(context)
+        context.add_init_script(COUNT_RESIZE_LISTENERS)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
@@ -106,6 +117,36 @@ def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served:
     ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
     page.locator("#tiles", has_text="9.00 s").wait_for(timeout=120_000)
     assert page.evaluate("window.same") is True
+
+
+def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
+    served: Any, opened_page: Any, tmp_path: Path
+) -> None:
+    lost = tuple(Lost(n, n, f"file {n} is gone", 10 * n, 10 * n + 9) for n in range(40))
+    save(storage.home(tmp_path / "fares"), Settled(lost=lost))
+    marks = WindowMarks((10,), ("dk",), ((90, None),), next_unit=12, row_share=0.6)
+    ledger = Ledger.open(storage.home(tmp_path / "fares") / "ledger")
+    page = opened_page(served[0] + "#1")
+    page.wait_for_selector("#panels .main-svg")
+    page.evaluate("""() => {
+        window.box = document.querySelector("#panels .scroll");
+        window.chart = document.querySelector("#panels .chart");
+        box.focus(); box.scrollTop = 300; 
+    }""")
+    listeners = page.evaluate("window.listeners")
+    for number in range(3):
+        ledger.batch(Stats(50 + number, NOW_S + 50, 0.9, {EVIL: PointStats(1000, 500)}, plan_version=2), latency_s=1.0)
+        page.locator("#tiles", has_text=f"in {41 + number} batches").wait_for(timeout=120_000)
+    assert page.evaluate("box === document.activeElement && box.isConnected && box.scrollTop > 200")
+    assert page.evaluate("chart === document.querySelector('#panels .chart')")
+    ledger.plan(NOW_S + 60, DropPlan(3, {EVIL: marks}, cause="more"))
+    page.locator("#panels", has_text="2 of the last 5 windows").wait_for(timeout=120_000)
+    assert page.evaluate("chart === document.querySelector('#panels .chart') && box === document.activeElement")
+    assert page.evaluate("window.listeners") == listeners
+    page.click("#tab-0")
+    page.locator("#title", has_text="rides").wait_for()
+    assert page.locator("#panels section").count() == 0
+    assert page.evaluate("window.listeners") < listeners, "a chart that is gone listens no more"
 
 
 def test_the_page_is_not_calm_while_a_batch_runs_for_longer_than_the_bound(

@@ -72,7 +72,7 @@ def test_the_page_is_read_only_and_loads_nothing_from_elsewhere(server: PageServ
 
 
 def test_data_never_becomes_markup() -> None:
-    script = asset("page.js")
+    script = asset("page.js") + asset("panels.js")
     assert "innerHTML" not in script
     assert "insertAdjacentHTML" not in script
     assert "eval(" not in script
