@@ -130,6 +130,17 @@ function modelChart(view) {
   $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
 }
 
+function lagChart(view) {
+  const series = view.series, known = (values) => (values ?? []).some((value) => value != null);
+  const lag = known(series?.lag_rows), left = known(series?.waiting_rows);
+  $("lag-section").hidden = !lag && !left;
+  if (!lag && !left) return;
+  const x = series.at_s.map(date), traces = [];
+  if (lag) traces.push(line("in no batch yet", x, series.lag_rows, colour("dropped"), { text: series.lag_s.map(seconds), hovertemplate: "%{y:,.0f} rows in no batch yet, for %{text}<extra></extra>" }));
+  if (left) traces.push(line("left behind when the batch began", x, series.waiting_rows, colour("soft"), { line: { dash: "dot" }, hovertemplate: "%{y:,.0f} rows left behind<extra></extra>" }));
+  draw($("lag"), traces, { xaxis: { range: span(view) } }, `Rows that wait in the source at each batch; last ${number.format((lag ? series.lag_rows : series.waiting_rows).at(-1) ?? 0)}`);
+}
+
 function boundsChart(view) {
   const names = view.series ? Object.keys(view.series.bounds) : [];
   $("bounds-section").hidden = !names.length;
@@ -155,6 +166,7 @@ function tiles(view) {
   const shares = view.points.filter((point) => point.keep_fraction != null && point.entrance).map((point) => point.keep_fraction);
   const entries = [
     ["Latency", seconds(view.latency_s), (view.bound_s == null ? "" : `of ${seconds(view.bound_s)} allowed`) + (stuck ? `; the batch that runs has taken ${seconds(view.running_batch_s)}` : ""), over || stuck],
+    ...(view.lag_rows == null && view.waiting_rows == null ? [] : [["Behind the source", short.format(view.lag_rows ?? view.waiting_rows), `rows${view.lag_s == null ? " left by the last batch" : `, for ${seconds(view.lag_s)}`}`]]),
     ["Plan keeps", shares.length ? percent(Math.min(...shares)) : "–", shares.length > 1 ? "at the strictest drop point" : view.dry_run ? "dry run: nothing is dropped" : view.policy],
     ["Rows kept", view.seen ? percent(view.kept / view.seen) : "–", `${about}${short.format(view.kept)} of ${short.format(view.seen)}`],
     ["Rows dropped", short.format(view.dropped), `in ${number.format(view.batches)} batches`],
@@ -183,6 +195,7 @@ function show(view) {
   select.value = state.point;
   if (view.series) { rowsChart(view); latencyChart(view); }
   modelChart(view);
+  lagChart(view);
   boundsChart(view);
   table($("points"), ["drop point", "kind", "plan keeps", "of late rows", "last batch", "seen", "kept", "dropped"], view.points.map((point) => [
     point.name, point.setting || "–", percent(point.keep_fraction), percent(point.late_keep_fraction),
