@@ -80,8 +80,7 @@ class Books:
         stats = self._completed(item.report, item.stats)
         records = self._pilot.lessons.counted(item.report, stats)
         report = item.report
-        more = {"lag": item.lag, "taken": report.taken, "answers": report.answers}
-        self._ledger.batch(stats, latency_s=item.latency_s, **more)
+        self._ledger.batch(stats, latency_s=item.latency_s, lag=item.lag, taken=report.taken, answers=report.answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)

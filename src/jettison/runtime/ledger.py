@@ -140,9 +140,9 @@ class Ledger:
         answers: Mapping[str, AnswerBounds] | None = None,
     ) -> bool:
         """Record one micro-batch, with how far its source was ahead then; return whether it was new to the ledger."""
-        part_counts = self._entrance and set(self._entrance) < set(stats.points)
-        known = {"entrance": self._entrance if part_counts else None, "taken": taken, "answers": answers or None}
-        known |= {"waiting_rows": stats.waiting_rows} | dict(zip(("lag_rows", "lag_s"), lag or (), strict=False))
+        entrance = self._entrance if set(self._entrance) < set(stats.points) else ()
+        known: Record = {"entrance": entrance or None, "taken": taken, "answers": answers or None}
+        known |= {"waiting_rows": stats.waiting_rows, "lag_rows": lag and lag[0], "lag_s": lag and lag[1]}
         return self._append_once(
             "batch",
             stats.committed_s,
