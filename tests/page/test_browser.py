@@ -157,12 +157,12 @@ def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
     ledger = Ledger.open(storage.home(tmp_path / "fares") / "ledger")
     page = opened_page(served[0] + "#1")
     page.wait_for_selector("#panels .main-svg")
+    zoomed = zoom_into(page, "#rows")
     page.evaluate("""() => {
         window.box = document.querySelector("#panels .scroll");
         window.chart = document.querySelector("#panels .chart");
         box.focus(); box.scrollTop = 300;
     }""")
-    zoomed = zoom_into(page, "#rows")
     listeners = page.evaluate("window.listeners")
     for number in range(3):
         ledger.batch(Stats(50 + number, NOW_S + 50, 0.9, {EVIL: PointStats(1000, 500)}, plan_version=2), latency_s=1.0)
