@@ -57,7 +57,6 @@ function layout(more = {}) {
     font: { color: colour("ink"), family: colour("font"), size: 12 },
     margin: { l: 46, r: 12, t: 8, b: 34 }, hovermode: "x unified", showlegend: true,
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") }, namelength: -1 },
-    uirevision: `${state.selected} ${state.point}`,  // what was zoomed into stays so
     legend: { orientation: "h", y: 1.16, x: 0, font: { size: 11 }, bgcolor: "rgba(0,0,0,0)", borderwidth: 0 },
     ...more,
     xaxis: { ...axis, nticks: Math.max(3, Math.round(window.innerWidth / 160)), tickangle: 0, ...(more.xaxis || {}) },
