@@ -57,10 +57,10 @@ def query(
             plan = DropPlan(2, {point: setting or RandomDrop(0.5)}, cause=cause)
             ledger.plan(at_s + number, plan, figures())
         rows = {point: PointStats(1000, 500 if shed else 1000)}
-        stats = Stats(number, at_s + number, 0.9, rows, plan_version=2 if shed else 1)
+        stats = Stats(number, at_s + number, 0.9, rows, plan_version=2 if shed else 1, waiting_rows=20 * number)
         given = dict(bounded=90, few_rows=10, median=0.02 + number / 1000, p95=0.1)
         answers = {EVIL: AnswerBounds(answers=100, **given)} if shed else {}
-        ledger.batch(stats, latency_s=3.5 if number == 9 else 1.5, answers=answers)
+        ledger.batch(stats, latency_s=3.5 if number == 9 else 1.5, lag=(1500 + number, 2.5), answers=answers)
     if ended:
         ledger.stop(at_s + batches, error=None, faults={})
     return ledger

@@ -25,7 +25,7 @@ class ScriptedController:
         self.stepped = []
         self.versions = []
         self.said_of_arrivals = self.said_of_source = ""
-        self.decision = self.lag = None
+        self.decision = self.behind = None
 
     def initial(self):
         return self._budget("start")
@@ -44,6 +44,9 @@ class ScriptedController:
 
     def forecast(self, now_s, *, running, produced=None):
         return self._budget("on the clock")
+
+    def lag(self, now_s):
+        return self.behind
 
     def latency_s(self, stats):
         return stats.worst_latency_s

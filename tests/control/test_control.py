@@ -314,8 +314,8 @@ def test_the_decision_has_the_figures_behind_the_budget() -> None:
     assert made.expected is not None
     assert made.expected.kept_rows == pytest.approx(budget.share * made.expected.rows, abs=1)
     assert made.expected.rows == pytest.approx(trace[-1].stats.seen, rel=0.1)
-    assert made.lag_s is not None
-    assert 0 < made.lag_s < BOUND_S
+    assert made.starts_in_s is not None
+    assert 0 < made.starts_in_s < BOUND_S
     json.dumps(msgspec.to_builtins(made), allow_nan=False)
 
 

@@ -9,23 +9,46 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import jettison as jt
 from jettison.core import storage
-from jettison.core.stats import PointStats, Stats
+from jettison.core.plan import DropPlan
+from jettison.core.stats import Budget, PointStats, Stats
+from jettison.costs.cost_hashing import SharedHashes
+from jettison.costs.function_status import CostStatus
+from jettison.costs.task_report import TaskReport
 from jettison.page.command import opened
 from jettison.page.html_page import whole
+from jettison.page.panels.network_picture import NetworkPicture
 from jettison.page.server import PageServer, Watched
+from jettison.policies.groups.group_setting import GroupDrop
+from jettison.policies.network import Box, Input, Output, QueryGraph
+from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import Order, Orders, record_of
 from jettison.settle.settled_record import Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
 from page_ledgers import EVIL, NOW_S, query
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
+HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+
+COUNT_RESIZE_LISTENERS = """
+window.listeners = 0;
+for (const [name, by] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+  const given = window[name];
+  window[name] = (kind, ...more) => {
+    window.listeners += kind === "resize" ? by : 0;
+    return given.call(window, kind, ...more);
+  };
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +68,7 @@ def opened_page(browser: Any) -> Iterator[Any]:
     def open_page(url: str, **settings: Any) -> Any:
         context = browser.new_context(**settings)
         contexts.append(context)
+        context.add_init_script(COUNT_RESIZE_LISTENERS)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
@@ -100,12 +124,44 @@ def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served:
     assert page.locator("#latency .main-svg").count() > 0
     assert page.locator("#model .main-svg").count() > 0
     assert page.locator("#bounds .main-svg").count() > 0
+    assert page.locator("#lag .main-svg").count() > 0
+    assert "rows, for 2.50 s" in page.inner_text("#tiles")
     assert EVIL in page.get_attribute("#bounds", "aria-label")
     assert page.evaluate("window.broken") is None
     assert "above" in page.get_attribute("#latency", "aria-label")
     ledger.batch(Stats(40, NOW_S + 40, 0.9, {"rides": PointStats(100_000, 100)}, plan_version=2), latency_s=9.0)
     page.locator("#tiles", has_text="9.00 s").wait_for(timeout=120_000)
     assert page.evaluate("window.same") is True
+
+
+def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
+    served: Any, opened_page: Any, tmp_path: Path
+) -> None:
+    lost = tuple(Lost(n, n, f"file {n} is gone", 10 * n, 10 * n + 9) for n in range(40))
+    save(storage.home(tmp_path / "fares"), Settled(lost=lost))
+    marks = WindowMarks((10,), ("dk",), ((90, None),), next_unit=12, row_share=0.6)
+    ledger = Ledger.open(storage.home(tmp_path / "fares") / "ledger")
+    page = opened_page(served[0] + "#1")
+    page.wait_for_selector("#panels .main-svg")
+    page.evaluate("""() => {
+        window.box = document.querySelector("#panels .scroll");
+        window.chart = document.querySelector("#panels .chart");
+        box.focus(); box.scrollTop = 300;
+    }""")
+    listeners = page.evaluate("window.listeners")
+    for number in range(3):
+        ledger.batch(Stats(50 + number, NOW_S + 50, 0.9, {EVIL: PointStats(1000, 500)}, plan_version=2), latency_s=1.0)
+        page.locator("#tiles", has_text=f"in {41 + number} batches").wait_for(timeout=120_000)
+    assert page.evaluate("box === document.activeElement && box.isConnected && box.scrollTop > 200")
+    assert page.evaluate("chart === document.querySelector('#panels .chart')")
+    ledger.plan(NOW_S + 60, DropPlan(3, {EVIL: marks}, cause="more"))
+    page.locator("#panels", has_text="2 of the last 5 windows").wait_for(timeout=120_000)
+    assert page.evaluate("chart === document.querySelector('#panels .chart') && box === document.activeElement")
+    assert page.evaluate("window.listeners") == listeners
+    page.click("#tab-0")
+    page.locator("#title", has_text="rides").wait_for()
+    assert page.locator("#panels section").count() == 0
+    assert page.evaluate("window.listeners") < listeners, "a chart that is gone listens no more"
 
 
 def test_the_page_is_not_calm_while_a_batch_runs_for_longer_than_the_bound(
@@ -175,3 +231,76 @@ def test_a_report_opens_without_a_server(tmp_path: Path, opened_page: Any) -> No
     page.locator("h2#title", has_text="b").wait_for()
     assert EVIL in page.inner_text("#points")
     assert page.evaluate("window.broken") is None
+
+
+def groups(checkpoint: Path) -> None:
+    policy = jt.ConceptDrop(group=EVIL, time="at", window="10 minutes")
+    setting = GroupDrop(0.4, 600_000_000, (0,), (0.9,), ((-5, 77),), ((0.25, 0.01),), new_keep_fraction=0.7)
+    ledger = query(checkpoint, point=EVIL, setting=setting, policy=policy)
+    counts = {"point": EVIL, "rows": 9, "groups": 2, "pooled_rows": 0}
+    for pane in range(3):
+        ledger.found(NOW_S, {"record": "concept", "start_us": pane * 600_000_000, "distance": 0.1 * pane, **counts})
+
+
+def regions(checkpoint: Path) -> None:
+    sample = {EVIL: np.linspace(0.0, 100.0, 500), "zone": np.array([EVIL, "b"] * 250)}
+    space = [jt.Attribute.number(EVIL, 0, 100), jt.Attribute.category("zone", [EVIL, "b"])]
+    policy = jt.Sifter(jt.RangeQueries(space, ["zone = 'b'"]), sample, regions=8)
+    seen = Stats(4, 0.0, 1.0, {EVIL: PointStats(900, 900)})
+    query(checkpoint, point=EVIL, setting=policy.plan(seen, HALF).points[EVIL], policy=policy)
+
+
+def network(checkpoint: Path) -> None:
+    boxes = [Box("parse", ("packets",), "map", cost=4.0), Box("alarms", ("parse",), selectivity=0.01)]
+    graph = QueryGraph([Input("packets")], boxes, [Output("archive", "parse"), Output("pager", "alarms")])
+    policy = NetworkDrop(graph)
+    seen = Stats(4, 0.0, 1.0, {"packets": PointStats(900, 900)})
+    query(checkpoint, policy=policy).plan(NOW_S + 100, policy.plan(seen, HALF))
+
+
+def keys(checkpoint: Path) -> None:
+    ledger = query(checkpoint)
+    report = TaskReport.empty(SharedHashes(1, 8, seed=1))
+    report.seen, report.kept, report.top = 900, 800, {f"@{EVIL}": (4.0, 0.1), "@cheap": (796.0, 0.08)}
+    CostStatus.of(report, max_wait_s=0.5).report(EVIL).lay_down(storage.home(checkpoint), "load_aware")
+    for number in range(3):
+        facts = {"busy_s": 0.5, "spared_s": 0.25, "longest_wait_s": 0.1, "dropped_keys": {EVIL: 40}}
+        ledger.counted("function", NOW_S + number, number, EVIL, 300, 260, **facts)
+
+
+def renamed(view: Any) -> Any:
+    """With names that no network is given: whatever a ledger holds, they are drawn as text."""
+    for panel in view.panels:
+        if isinstance(panel, NetworkPicture):
+            panel.nodes = [replace(node, name=EVIL + node.name) for node in panel.nodes]
+            panel.edges = [replace(one, source=EVIL + one.source, target=EVIL + one.target) for one in panel.edges]
+            panel.at_input = {EVIL + name: share for name, share in panel.at_input.items()}
+    return view
+
+
+@pytest.mark.parametrize(
+    ("made", "said", "drawn"),
+    [
+        (groups, "2 groups are thinned", {".barlayer .point": 2, ".scatterlayer .trace": 1}),
+        (regions, "Share kept by region", {".heatmaplayer image": 1, ".xtitle": 1, ".ytitle": 1}),
+        (network, "rows are dropped on this way", {"svg.network rect": 5, "svg.network path": 4}),
+        (keys, "most dropped keys", {".scatterlayer .trace": 3, "table": 2}),
+    ],
+)
+def test_what_only_a_mechanism_can_show_is_drawn_and_its_names_stay_text(
+    tmp_path: Path, opened_page: Any, made: Any, said: str, drawn: dict[str, int]
+) -> None:
+    made(tmp_path / "a")
+    file = tmp_path / "report.html"
+    file.write_text(whole([renamed(one.view()) for one in opened([str(tmp_path / "a")])]), "utf-8")
+    page = opened_page(f"file://{file}")
+    panel = page.locator("#panels section").first
+    assert said in panel.inner_text()
+    assert EVIL in panel.inner_text()
+    assert {selector: panel.locator(selector).count() for selector in drawn} == drawn
+    charts = panel.locator(".chart")
+    for place in range(charts.count()):
+        charts.nth(place).hover()
+        page.wait_for_timeout(300)
+    assert page.evaluate("window.broken") is None
+    assert page.locator("main img").count() == 0

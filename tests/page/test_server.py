@@ -72,7 +72,7 @@ def test_the_page_is_read_only_and_loads_nothing_from_elsewhere(server: PageServ
 
 
 def test_data_never_becomes_markup() -> None:
-    script = asset("page.js")
+    script = asset("page.js") + asset("panels.js")
     assert "innerHTML" not in script
     assert "insertAdjacentHTML" not in script
     assert "eval(" not in script
@@ -94,6 +94,9 @@ def test_prometheus_reads_the_figures(server: PageServer) -> None:
     assert found["jettison_latency_seconds", "rides", None] == 1.5
     assert found["jettison_latency_bound_seconds", "rides", None] == 3.0
     assert found["jettison_running", "rides", None] == 0.0
+    assert found["jettison_lag_rows", "rides", None] == 1539
+    assert found["jettison_lag_seconds", "rides", None] == 2.5
+    assert found["jettison_left_rows", "rides", None] == 780
 
 
 def test_the_grafana_dashboard_asks_for_figures_that_exist(server: PageServer) -> None:
@@ -107,6 +110,7 @@ def test_the_grafana_dashboard_asks_for_figures_that_exist(server: PageServer) -
         if word.startswith("jettison_")
     }
     assert len(asked_for) >= 8
+    assert {"jettison_lag_rows", "jettison_lag_seconds", "jettison_left_rows", "jettison_error_bound"} <= asked_for
     assert all(f"# TYPE {name} " in text for name in asked_for)
 
 

@@ -35,7 +35,8 @@ def test_latency_rows_cause_and_the_costliest_keys_are_shown(tmp_path: Path) -> 
     ledger.start(0.5, latency_bound_s=3.0, points=["rows"], restored=False)
     ledger.plan(1.0, DropPlan(3, cause="all is well"))
     ledger.batch(Stats(6, 1e9 - 1, 0.5, {"rows": PointStats(500, 500)}, plan_version=3), latency_s=0.5)
-    ledger.batch(Stats(7, 1e9, 0.5, {"rows": PointStats(1000, 900)}, plan_version=3), latency_s=1.25)
+    seven = Stats(7, 1e9, 0.5, {"rows": PointStats(1000, 900)}, plan_version=3, waiting_rows=250)
+    ledger.batch(seven, latency_s=1.25, lag=(1300, 0.75))
     report = TaskReport.empty(SharedHashes(1, 8, seed=1))
     report.seen, report.kept = 900, 800
     report.top = {"@dear": (4.0, 0.1), "@cheap": (796.0, 0.08)}
@@ -46,6 +47,8 @@ def test_latency_rows_cause_and_the_costliest_keys_are_shown(tmp_path: Path) -> 
     rows = next(line for line in text.splitlines() if line.startswith("rows  "))
     assert rows.split()[-6:] == ["900", "of", "1,000", "1,500", "1,400", "100"]
     assert next(line for line in text.splitlines() if line.startswith("latency of 3 s")).endswith(" 1.25 s")
+    assert next(line for line in text.splitlines() if line.startswith("rows behind ")).endswith(" 1,300 (0.8 s)")
+    assert next(line for line in text.splitlines() if line.startswith("rows left behind ")).endswith(" 250")
     assert "in all 2 batches: 1,400 of 1,500 rows kept" in text
     assert "plan 3: all is well" in text
     assert "score: 800 of 900 rows kept" in text

@@ -53,6 +53,8 @@ def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) ->
     assert view.series is not None
     assert view.series.bounds == {EVIL: [None] * 10 + [pytest.approx(0.02 + n / 1000) for n in range(10, 40)]}
     assert view.series.bounds_p95[EVIL][-1] == 0.1
+    assert (view.waiting_rows, view.lag_rows, view.lag_s) == (780, 1539, 2.5)
+    assert (view.series.waiting_rows[1], view.series.lag_rows[0]) == (20, 1500)
     assert view.model is not None
     assert view.model.arrival_per_s == [1000.0]
     assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound

@@ -92,9 +92,27 @@ def test_a_decision_is_on_record_beside_the_counts_of_the_batches_that_ran_under
         "waiting_rows": 5,
         "costs": {"fixed_s": 0.2, "per_seen_row_s": 1e-6, "per_kept_row_s": 1e-5},
         "noise": 0.0,
-        "lag_s": 0.5,
+        "starts_in_s": 0.5,
         "expected": {"rows": 10, "kept_rows": 4, "latency_s": pytest.approx(1.20005)},
     }
+
+
+def test_how_far_the_source_was_ahead_is_on_record_as_far_as_it_is_known(folder):
+    ledger = Ledger.open(folder)
+    ledger.batch(replace(batch(0), waiting_rows=7), latency_s=1.0)
+    ledger.batch(batch(1), latency_s=1.0, lag=(0, 0.0))
+    ledger.batch(batch(2), latency_s=1.0)
+    of_lag = [
+        {name: one[name] for name in ("waiting_rows", "lag_rows", "lag_s") if name in one}
+        for one in Ledger(folder).records("batch")
+    ]
+    assert of_lag == [{"waiting_rows": 7}, {"lag_rows": 0, "lag_s": 0.0}, {}]
+
+
+def test_a_plan_of_an_older_release_is_read_although_a_figure_had_another_name(folder):
+    old = b'{"record":"plan","at_s":1,"version":1,"points":{},"cause":"","decision":%s}\n'
+    folder.append("run-000001.jsonl", old % b'{"share":1,"late_share":1,"late_after_s":3,"lag_s":0.5}')
+    assert next(Ledger(folder).records("plan"))["decision"]["lag_s"] == 0.5
 
 
 def test_records_of_one_kind_can_be_asked_for(folder):

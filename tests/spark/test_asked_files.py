@@ -86,6 +86,11 @@ def test_a_running_query_says_how_far_it_is_behind_its_folder(
         until(lambda: shedder.status().batches == 3 and shedder.status().lag_rows == 0, "all were taken")
     assert shedder.status().faults == {}
     assert shedder.status().lag_rows is None
+    by_batch = {one["batch_id"]: one for one in shedder.ledger.records("batch")}
+    assert by_batch[1]["lag_rows"] >= 1500, "what came while it ran"
+    assert by_batch[1]["lag_s"] > 0.0
+    assert by_batch[2]["lag_rows"] == 0
+    assert "waiting_rows" not in by_batch[1], "a folder has no offsets"
 
 
 def test_a_source_that_cannot_be_asked_changes_nothing_and_one_that_fails_is_a_fault(

@@ -35,7 +35,7 @@ class BudgetFigures:
         Backlog: rows that wait in the source by now.
     costs, noise
         What a batch is taken to cost, and the relative scatter of batches' lengths.
-    lag_s
+    starts_in_s
         Time until the first batch starts that can run under the budget.
     expected
         That batch.
@@ -50,7 +50,7 @@ class BudgetFigures:
     waiting_rows: int | None = None
     costs: Costs | None = None
     noise: float | None = None
-    lag_s: float | None = None
+    starts_in_s: float | None = None
     expected: Expected | None = None
     overridden_by: str | UnsetType = UNSET
 
@@ -60,10 +60,11 @@ class BudgetFigures:
         return cls(budget.share, budget.late_share, budget.late_after_s)
 
     @classmethod
-    def of(cls, budget: Budget, outlook: Outlook, ahead: Ahead, waiting: float, lag_s: float) -> BudgetFigures:
+    def of(cls, budget: Budget, outlook: Outlook, ahead: Ahead, waiting: float, starts_in_s: float) -> BudgetFigures:
         """A budget made from an outlook, for a batch."""
         kept = budget.share * ahead.fresh + budget.late_share * ahead.late
-        figures = ahead.rows, kept, ahead.wait_s + outlook.costs.predict(ahead.rows, kept), waiting, lag_s
+        latency_s = ahead.wait_s + outlook.costs.predict(ahead.rows, kept)
+        figures = ahead.rows, kept, latency_s, waiting, starts_in_s
         if not all(map(math.isfinite, figures)):
             return cls.unmeasured(budget)
         return cls(
@@ -74,6 +75,6 @@ class BudgetFigures:
             round(waiting),
             outlook.costs,
             outlook.noise,
-            lag_s,
-            Expected(round(ahead.rows), round(kept), figures[2]),
+            starts_in_s,
+            Expected(round(ahead.rows), round(kept), latency_s),
         )

@@ -20,7 +20,7 @@ _FILE_POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 _STYLE = '<link rel="stylesheet" href="page.css">'
-_SCRIPTS = '<script src="plotly.js" defer></script>\n<script src="page.js" defer></script>'
+_SCRIPTS = "\n".join(f'<script src="{name}.js" defer></script>' for name in ("plotly", "panels", "page"))
 
 
 @cache
@@ -50,7 +50,10 @@ def whole(views: list[QueryView]) -> str:
     scripts = "\n".join(
         [
             f'<script type="application/json" id="data">{data}</script>',
-            *(f"<script>{_inline(script)}</script>" for script in (charting_script(), asset("page.js"))),
+            *(
+                f"<script>{_inline(script)}</script>"
+                for script in (charting_script(), asset("panels.js"), asset("page.js"))
+            ),
         ]
     )
     page = page.replace(_STYLE, head).replace(_SCRIPTS, "")

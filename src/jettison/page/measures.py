@@ -102,6 +102,18 @@ MEASURES = (
         "jettison_waiting_rows", "Rows that waited in the source when the newest plan was made.", "rows", False,
         lambda view: _last(view, "waiting_rows"),
     ),
+    Measure(
+        "jettison_left_rows", "Rows that the source had and the last batch did not take, by offsets.", "rows", False,
+        lambda view: _one(view.waiting_rows),
+    ),
+    Measure(
+        "jettison_lag_rows", "Rows that had come by the end of the last batch and were in none, where the source is asked.",
+        "rows", False, lambda view: _one(view.lag_rows),
+    ),
+    Measure(
+        "jettison_lag_seconds", "How long the oldest of these rows had waited.", "s", False,
+        lambda view: _one(view.lag_s),
+    ),
     Measure("jettison_plan_version", "Version of the newest plan.", "1", False, lambda view: _one(view.plan_version)),
     Measure(
         "jettison_recent_faults", "Faults among the last 200 starts, stops and faults, by kind.", "1", False,

@@ -22,6 +22,7 @@ _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
 _ASSETS = {
     "/": ("page.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/panels.js": ("panels.js", "text/javascript; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
 _SHORT = ("name", "state", "state_text", "bound_s", "latency_s", "seen", "kept")

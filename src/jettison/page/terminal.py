@@ -59,12 +59,13 @@ def screen(view: QueryView, width: int, height: int | None = None) -> Renderable
     tables = [panel for panel in view.panels if isinstance(panel, TablePanel)]
     line_width = max(width - _LABEL - 14, 10)
     used = _LEAST_LINES + len(view.points) + sum(min(len(panel.rows), _ROWS) + 3 for panel in tables)
-    errors = list(_errors(view, line_width))[: None if height is None else max(height - used - 3, 0)]
-    parts = [*_head(view, cut), *_lines(view, line_width), *errors, _points(view)]
+    found = [*_behind(view, line_width), *_errors(view, line_width)]
+    more = found[: None if height is None else max(height - used - 3, 0)]
+    parts = [*_head(view, cut), *_lines(view, line_width), *more, _points(view)]
     parts += [part for panel in tables for part in _table(panel, cut)]
     if height is None:
         return Group(*parts, _changes(view, _CHANGES, cut))
-    used += len(errors)
+    used += len(more)
     return Group(*parts, _changes(view, max(height - used, 3), cut), Text("q: quit", style="dim"))
 
 
@@ -120,6 +121,19 @@ def _lines(view: QueryView, width: int) -> Iterator[RenderableType]:
     most = max(seen[-width:], default=1.0)
     yield _labelled("rows/s that came", sparkline(seen, most, width), f"{seen[-1]:,.0f}", "yellow")
     yield _labelled("rows/s kept", sparkline(kept, most, width), f"{kept[-1]:,.0f}", "cyan")
+
+
+def _behind(view: QueryView, width: int) -> Iterator[Text]:
+    """Rows that wait in the source, as far as that is on record."""
+    if view.series is None:
+        return
+    for label, rows, last, for_s in (
+        ("rows behind", view.series.lag_rows, view.lag_rows, view.lag_s),
+        ("rows left behind", view.series.waiting_rows, view.waiting_rows, None),
+    ):
+        if last is not None:
+            line = sparkline(rows, max(one or 0 for one in rows), width)
+            yield _labelled(label, line, f"{last:,}" + ("" if for_s is None else f" ({for_s:.1f} s)"), "yellow")
 
 
 def _errors(view: QueryView, width: int) -> Iterator[Text]:

@@ -26,6 +26,8 @@ class Series(Struct, kw_only=True):
         The longest; `None` without rows.
     duration_s
         The longest batch.
+    waiting_rows, lag_rows, lag_s
+        The most that waited in the source; `None` where it is not on record.
     plan_version
         Of the last batch; `None` where it found no plan.
     exact
@@ -43,6 +45,9 @@ class Series(Struct, kw_only=True):
     kept_per_s: dict[str, list[float]]
     latency_s: list[float | None]
     duration_s: list[float]
+    waiting_rows: list[int | None]
+    lag_rows: list[int | None]
+    lag_s: list[float | None]
     plan_version: list[int | None]
     exact: list[bool]
     bounds: dict[str, list[float | None]]
@@ -71,6 +76,9 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
         kept_per_s={name: [] for name in names},
         latency_s=[],
         duration_s=[],
+        waiting_rows=[],
+        lag_rows=[],
+        lag_s=[],
         plan_version=[],
         exact=[],
         bounds={name: [] for name in watched},
@@ -89,8 +97,9 @@ def thinned(batches: Sequence[Mapping[str, Any]], most: int = MOST_POINTS) -> Se
         for name in names:
             for rates, what in ((series.seen_per_s, "seen"), (series.kept_per_s, "kept")):
                 rates[name].append(sum(batch["points"].get(name, {}).get(what, 0) for batch in entry) / span_s)
-        latencies = [batch["latency_s"] for batch in entry if batch["latency_s"] is not None]
-        series.latency_s.append(max(latencies, default=None))
+        for longest in ("latency_s", "waiting_rows", "lag_rows", "lag_s"):
+            known = [batch[longest] for batch in entry if batch.get(longest) is not None]
+            getattr(series, longest).append(max(known, default=None))
         series.duration_s.append(max(batch["duration_s"] for batch in entry))
         series.plan_version.append(last["plan_version"])
         for name in watched:

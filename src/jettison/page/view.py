@@ -90,6 +90,11 @@ class QueryView(Struct, kw_only=True):
     latency_s: float | None = None
     running_batch_s: float | None = None
     """How long the batch that runs has taken so far; `None` where none does."""
+    waiting_rows: int | None = None
+    """Rows that the source had when the last batch started and that it did not take, where offsets tell."""
+    lag_rows: int | None = None
+    lag_s: float | None = None
+    """Rows that were in no batch on record when the last one ended, and how long they had waited, where that is known."""
     last_batch: int | None = None
     batches: int = 0
     estimated_batches: int = 0
@@ -164,6 +169,7 @@ class Query:
             bound_s=bound_s,
             latency_s=None if with_rows is None else with_rows["latency_s"],
             running_batch_s=running_s,
+            **{name: (last or {}).get(name) for name in ("waiting_rows", "lag_rows", "lag_s")},
             last_batch=None if last is None else last["batch_id"],
             batches=totals.batches,
             estimated_batches=totals.estimated,

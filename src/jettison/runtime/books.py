@@ -26,6 +26,7 @@ class _Item(NamedTuple):
     report: BatchReport
     stats: Stats
     latency_s: float | None
+    lag: tuple[int, float] | None
 
 
 class Books:
@@ -56,9 +57,11 @@ class Books:
         """Whether all batches that have run are on record."""
         return not self._unrecorded
 
-    def add(self, report: BatchReport, stats: Stats, latency_s: float | None) -> None:
+    def add(
+        self, report: BatchReport, stats: Stats, latency_s: float | None, lag: tuple[int, float] | None = None
+    ) -> None:
         """Put a batch on record as soon as its counts are there; `stats` may hold expectations in their place."""
-        self._reports.put(_Item(report, stats, latency_s))
+        self._reports.put(_Item(report, stats, latency_s, lag))
 
     def finish(self) -> None:
         """No more batches will come."""
@@ -77,7 +80,7 @@ class Books:
         stats = self._completed(item.report, item.stats)
         records = self._pilot.lessons.counted(item.report, stats)
         report = item.report
-        self._ledger.batch(stats, latency_s=item.latency_s, taken=report.taken, answers=report.answers)
+        self._ledger.batch(stats, latency_s=item.latency_s, lag=item.lag, taken=report.taken, answers=report.answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)

@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -136,11 +135,14 @@ class Ledger:
         stats: Stats,
         *,
         latency_s: float | None,
+        lag: tuple[int, float] | None = None,
         taken: Taken | None = None,
-        answers: Mapping[str, AnswerBounds] = MappingProxyType({}),
+        answers: Mapping[str, AnswerBounds] | None = None,
     ) -> bool:
-        """Record one micro-batch; return whether it was new to the ledger."""
-        part_counts = self._entrance and set(self._entrance) < set(stats.points)
+        """Record one micro-batch, with how far its source was ahead then; return whether it was new to the ledger."""
+        entrance = self._entrance if set(self._entrance) < set(stats.points) else ()
+        known: Record = {"entrance": entrance or None, "taken": taken, "answers": answers or None}
+        known |= {"waiting_rows": stats.waiting_rows, "lag_rows": lag and lag[0], "lag_s": lag and lag[1]}
         return self._append_once(
             "batch",
             stats.committed_s,
@@ -150,9 +152,7 @@ class Ledger:
             duration_s=stats.duration_s,
             latency_s=latency_s,
             points={name: _counts(p.seen, p.kept, exact=p.exact) for name, p in stats.points.items()},
-            **{"entrance": self._entrance} if part_counts else {},
-            **{"taken": taken} if taken else {},
-            **{"answers": answers} if answers else {},
+            **{name: fact for name, fact in known.items() if fact is not None},
         )
 
     def counted(self, kind: str, at_s: float, batch_id: int, name: str, seen: int, kept: int, **facts: Any) -> bool:

@@ -189,7 +189,7 @@ class Pilot:
             self.tally.bounds = report.answers or self.tally.bounds
             self._last_stats = stats
             self._previous_start_s, self._runs_since_s = stats.started_s, stats.committed_s
-        self._books.add(report, stats, latency_s)
+        self._books.add(report, stats, latency_s, self.lag)
 
     def missed(self, batches: range, why: str) -> None:
         """Batches of which no report will come: the books are not complete, and say so."""

@@ -44,13 +44,20 @@ class Plan(LedgerRecord, kw_only=True, tag="plan"):
 
 
 class Batch(CountedRecord, kw_only=True, tag="batch"):
-    """A micro-batch has ended. Without a `plan_version` it kept every row; without rows it has no latency."""
+    """A micro-batch has ended. Without a `plan_version` it kept every row; without rows it has no latency.
+
+    `waiting_rows` is what the source had when it started and it did not take, by the source's offsets. `lag_rows` had come
+    by its end and are in no batch that has ended; the oldest of them had waited for `lag_s`.
+    """
 
     batch_id: Natural
     plan_version: Natural | None
     started_s: Number
     duration_s: Number
     latency_s: Number | None
+    waiting_rows: Natural | UnsetType = UNSET
+    lag_rows: Natural | UnsetType = UNSET
+    lag_s: Number | UnsetType = UNSET
     taken: Taken | UnsetType = UNSET
     answers: dict[str, AnswerBounds] | UnsetType = UNSET
 

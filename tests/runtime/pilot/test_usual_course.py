@@ -127,3 +127,13 @@ def test_a_batch_that_has_not_begun_runs_under_the_newest_plan(fly):
 
 def now_ended(number, **changes):
     return replace(counted(number, **changes), started_s=time.time() - 0.5)
+
+
+def test_how_far_the_source_is_ahead_is_on_record_with_each_batch(fly, folder):
+    pilot = fly(FakePublisher())
+    shed(pilot, 0.5, number=0)
+    pilot.controller.behind = 250, 1.5
+    pilot.batch(counted(1, waiting_rows=40))
+    pilot.close()
+    behind = [[one.get(name) for name in ("waiting_rows", "lag_rows", "lag_s")] for one in records(folder, "batch")]
+    assert behind == [[None, None, None], [40, 250, 1.5]]

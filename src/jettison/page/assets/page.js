@@ -25,7 +25,16 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
+// Nothing that a reader looks at is drawn again without need: the focus, a selected text, a label at the pointer would go.
+const drawn = new WeakMap();
+function changed(target, ...what) {
+  const now = JSON.stringify(what), before = drawn.get(target);
+  drawn.set(target, now);
+  return now !== before;
+}
+
 function table(target, header, rows) {
+  if (!changed(target, header, rows)) return;
   const head = element("tr");
   header.forEach((cell) => head.append(element("th", cell, { scope: "col" })));
   const body = element("tbody");
@@ -56,8 +65,10 @@ function layout(more = {}) {
 }
 
 function draw(target, traces, more, label) {
+  const all = layout(more);
+  if (!changed(target, traces, all, label)) return;
   target.setAttribute("aria-label", label);
-  Plotly.react(target, traces, layout(more), { displayModeBar: false, responsive: true });
+  Plotly.react(target, traces, all, { displayModeBar: false, responsive: true });
 }
 
 // Text in a chart passes through the library's own small markup: what comes from data must not be read as such.
@@ -118,6 +129,17 @@ function modelChart(view) {
   $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
 }
 
+function lagChart(view) {
+  const series = view.series, known = (values) => (values ?? []).some((value) => value != null);
+  const lag = known(series?.lag_rows), left = known(series?.waiting_rows);
+  $("lag-section").hidden = !lag && !left;
+  if (!lag && !left) return;
+  const x = series.at_s.map(date), traces = [];
+  if (lag) traces.push(line("in no batch yet", x, series.lag_rows, colour("dropped"), { text: series.lag_s.map(seconds), hovertemplate: "%{y:,.0f} rows in no batch yet, for %{text}<extra></extra>" }));
+  if (left) traces.push(line("left behind when the batch began", x, series.waiting_rows, colour("soft"), { line: { dash: "dot" }, hovertemplate: "%{y:,.0f} rows left behind<extra></extra>" }));
+  draw($("lag"), traces, { xaxis: { range: span(view) } }, `Rows that wait in the source at each batch; last ${number.format((lag ? series.lag_rows : series.waiting_rows).at(-1) ?? 0)}`);
+}
+
 function boundsChart(view) {
   const names = view.series ? Object.keys(view.series.bounds) : [];
   $("bounds-section").hidden = !names.length;
@@ -131,119 +153,8 @@ function boundsChart(view) {
     ];
   });
   draw($("bounds"), traces, { xaxis: { range: span(view) }, yaxis: { tickformat: ".1%" } }, `Half the width of error bounds over time, of ${names.join(", ")}`);
-  $("bounds-text").textContent = `Half the width of the 95 % bounds relative to the answer${view.dry_run ? ", as it would be without the dry run" : ""}: line, in the median of the answers; dots, at most in 95 % of them.`;
+  $("bounds-text").textContent = `Half the width of the bounds relative to the answer${view.dry_run ? ", as it would be without the dry run" : ""}: line, in the median of the answers; dots, at most in 95 % of them.`;
 }
-
-// ---- panels, by their tag ----
-
-function section(title, note) {
-  const made = element("section"), id = "p-" + document.querySelectorAll("#panels section").length;
-  made.append(element("h3", title, { id }));
-  made.setAttribute("aria-labelledby", id);
-  if (note) made.append(element("p", note, { class: "note" }));
-  $("panels").append(made);
-  return made;
-}
-
-function chartIn(parent, kind = "") {
-  const made = element("div", null, { class: "chart " + kind, role: "img" });
-  parent.append(made);
-  return made;
-}
-
-function tableIn(parent, header, rows) {
-  const box = element("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": "table" });
-  const made = element("table");
-  table(made, header, rows);
-  box.append(made);
-  parent.append(box);
-}
-
-const SCALE = () => [[0, colour("dropped")], [1, colour("kept")]];
-
-const PANELS = {
-  table(panel) {
-    const made = section(panel.title, panel.text);
-    if (panel.rows.length) tableIn(made, panel.columns, panel.rows);
-  },
-  windows(panel) {
-    const of = { k: 1, d: 0, v: 0.5, "?": null };
-    const words = { k: "kept", d: "dropped", v: "can never have an answer", "?": "not on record" };
-    const marks = [...panel.marks], gone = marks.filter((mark) => mark === "d").length;
-    const gap = panel.max_gap == null ? "" : `; at most ${panel.max_gap} in a row may be missing`;
-    const made = section(`Windows of ${panel.query}`, `${number.format(gone)} of the last ${number.format(marks.length)} windows are dropped${gap}.`);
-    const x = panel.start_s.length ? panel.start_s.map(date) : marks.map((_, place) => panel.first + place);
-    draw(chartIn(made, "low"), [{ type: "heatmap", x, y: ["window"], z: [marks.map((mark) => of[mark])], text: [marks.map((mark) => words[mark])], zmin: 0, zmax: 1, colorscale: SCALE(), showscale: false, xgap: 1, hovertemplate: "%{x}: %{text}<extra></extra>" }],
-      { hovermode: "closest", showlegend: false, yaxis: { showticklabels: false } }, `${gone} of ${marks.length} windows dropped`);
-    made.append(element("p", "Blue is kept, red is dropped: every window that is delivered is whole.", { class: "note" }));
-  },
-  groups(panel) {
-    const by = panel.columns.length ? `by ${panel.columns.join(", ")}` : "";
-    const made = section(`Groups at ${panel.point} ${by}`, `${number.format(panel.named)} groups are thinned in the newest pane on the plan; of all others ${percent(panel.others)} is kept, in new panes ${percent(panel.new)}. A plan names groups by a hash of their key.`);
-    if (panel.groups.length) {
-      draw(chartIn(made), [{ type: "bar", x: panel.groups.map((group) => plain(group.hash)), y: panel.groups.map((group) => group.keep_fraction), marker: { color: colour("kept") }, hovertemplate: "group %{x}: %{y:.3f} kept<extra></extra>" }],
-        { hovermode: "closest", showlegend: false, yaxis: { range: [0, 1], tickformat: ".0%" }, xaxis: { type: "category", tickangle: 40 } }, `Share kept of ${panel.groups.length} groups`);
-    }
-    if (panel.at_s.length > 1) {
-      draw(chartIn(made, "low"), [line("distance", panel.at_s.map(date), panel.distance, colour("bound"), { hovertemplate: "%{y:.3f}<extra></extra>" })], { showlegend: false }, "How far the groups of a pane lie from those of the pane before");
-      made.append(element("p", "How far the groups of each pane lie from those of the pane before.", { class: "note" }));
-    }
-  },
-  regions(panel) {
-    const rest = panel.averaged_over.length ? ` Over ${panel.averaged_over.join(", ")} the mean by volume is shown.` : "";
-    const made = section(`Regions at ${panel.point}`, `Share kept by region; outside of the domain ${percent(panel.outside)}.${rest}`);
-    const flat = panel.attributes.length === 1;
-    const ticks = (axis) => (panel.values[axis] && panel.values[axis].length ? { tickvals: panel.values[axis].map((_, place) => place + 0.5), ticktext: panel.values[axis].map(plain) } : {});
-    draw(chartIn(made, "tall"), [{ type: "heatmap", x: panel.edges[0], y: flat ? [0, 1] : panel.edges[1], z: panel.keep, zmin: 0, zmax: 1, colorscale: SCALE(), colorbar: { tickformat: ".0%", thickness: 12 }, hovertemplate: "%{x:.4g}" + (flat ? "" : ", %{y:.4g}") + ": %{z:.1%} kept<extra></extra>" }],
-      { hovermode: "closest", showlegend: false, xaxis: { title: { text: plain(panel.attributes[0]) }, ...ticks(0) }, yaxis: flat ? { showticklabels: false } : { title: { text: plain(panel.attributes[1]) }, rangemode: "normal", ...ticks(1) } }, `Map of shares kept over ${panel.attributes.join(" and ")}`);
-  },
-  network(panel) {
-    const made = section("Network", "Red: rows are dropped on this way, and the share that is kept. Delivered and utility: by the plan.");
-    const WIDE = 190, HIGH = 74, x = (node) => 10 + node.x * WIDE, y = (node) => 14 + node.y * HIGH;
-    const by = Object.fromEntries(panel.nodes.map((node) => [node.name, node]));
-    const width = 140 + WIDE * Math.max(...panel.nodes.map((node) => node.x)), height = 64 + HIGH * Math.max(...panel.nodes.map((node) => node.y));
-    const svg = (tag, attributes, text) => {
-      const drawn = document.createElementNS("http://www.w3.org/2000/svg", tag);
-      for (const [name, value] of Object.entries(attributes)) drawn.setAttribute(name, value);
-      if (text != null) drawn.textContent = text;
-      return drawn;
-    };
-    const root = svg("svg", { class: "network", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "The network with its drops" });
-    for (const edge of panel.edges) {
-      const from = by[edge.source], to = by[edge.target], dropping = edge.keep_fraction < 1 || edge.ranges.length;
-      const [x0, y0, x1, y1] = [x(from) + 120, y(from) + 20, x(to), y(to) + 20];
-      root.append(svg("path", { d: `M${x0},${y0} C${x0 + 35},${y0} ${x1 - 35},${y1} ${x1},${y1}`, class: dropping ? "dropping" : "" }));
-      const kept = edge.ranges.length ? `${percent(edge.keep_fraction)} without ${edge.ranges.map(([low, end]) => `${low}–${end}`).join(", ")}` : percent(edge.keep_fraction);
-      if (dropping) root.append(svg("text", { x: (x0 + x1) / 2, y: (y0 + y1) / 2 - 5, class: "dropping", "text-anchor": "middle" }, kept));
-    }
-    for (const node of panel.nodes) {
-      root.append(svg("rect", { x: x(node), y: y(node), width: 120, height: 40, rx: 6, class: node.kind }));
-      root.append(svg("text", { x: x(node) + 8, y: y(node) + 17 }, node.name.length > 16 ? node.name.slice(0, 15) + "…" : node.name));
-      const at = panel.at_input[node.name];
-      const words = node.utility != null ? `${percent(node.delivered)}, utility ${node.utility.toFixed(2)}` : at != null && at < 1 ? `keeps ${percent(at)}` : node.kind;
-      root.append(svg("text", { x: x(node) + 8, y: y(node) + 33, class: at != null && at < 1 ? "dropping" : "soft" }, words));
-    }
-    const box = element("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": "network" });
-    box.append(root);
-    made.append(box);
-    const outputs = panel.nodes.filter((node) => node.kind === "output");
-    tableIn(made, ["output", "delivered", "utility"], outputs.map((node) => [node.name, percent(node.delivered), node.utility == null ? "–" : node.utility.toFixed(3)]));
-  },
-  keys(panel) {
-    const made = section(`Expensive keys: ${panel.title}`, panel.text);
-    if (panel.rows.length) tableIn(made, panel.columns, panel.rows);
-    if (panel.at_s.length > 1) {
-      const x = panel.at_s.map(date);
-      draw(chartIn(made), [
-        line("time in the function", x, panel.busy_s, colour("kept"), { hovertemplate: "%{y:.2f} s spent<extra></extra>" }),
-        line("spared by drops", x, panel.spared_s, colour("dropped"), { hovertemplate: "%{y:.2f} s spared<extra></extra>" }),
-        line("longest wait", x, panel.longest_wait_s, colour("soft"), { line: { dash: "dot" }, hovertemplate: "%{y:.2f} s waited<extra></extra>" }),
-      ], { yaxis: { ticksuffix: " s" } }, "Seconds spent and spared in each batch");
-    }
-    const dropped = Object.entries(panel.dropped_keys);
-    if (dropped.length) tableIn(made, ["most dropped keys", "rows dropped"], dropped.map(([key, rows]) => [key, number.format(rows)]));
-  },
-};
 
 // ---- the page ----
 
@@ -254,6 +165,7 @@ function tiles(view) {
   const shares = view.points.filter((point) => point.keep_fraction != null && point.entrance).map((point) => point.keep_fraction);
   const entries = [
     ["Latency", seconds(view.latency_s), (view.bound_s == null ? "" : `of ${seconds(view.bound_s)} allowed`) + (stuck ? `; the batch that runs has taken ${seconds(view.running_batch_s)}` : ""), over || stuck],
+    ...(view.lag_rows == null && view.waiting_rows == null ? [] : [["Behind the source", short.format(view.lag_rows ?? view.waiting_rows), `rows${view.lag_s == null ? " left by the last batch" : `, for ${seconds(view.lag_s)}`}`]]),
     ["Plan keeps", shares.length ? percent(Math.min(...shares)) : "–", shares.length > 1 ? "at the strictest drop point" : view.dry_run ? "dry run: nothing is dropped" : view.policy],
     ["Rows kept", view.seen ? percent(view.kept / view.seen) : "–", `${about}${short.format(view.kept)} of ${short.format(view.seen)}`],
     ["Rows dropped", short.format(view.dropped), `in ${number.format(view.batches)} batches`],
@@ -282,17 +194,19 @@ function show(view) {
   select.value = state.point;
   if (view.series) { rowsChart(view); latencyChart(view); }
   modelChart(view);
+  lagChart(view);
   boundsChart(view);
   table($("points"), ["drop point", "kind", "plan keeps", "of late rows", "last batch", "seen", "kept", "dropped"], view.points.map((point) => [
     point.name, point.setting || "–", percent(point.keep_fraction), percent(point.late_keep_fraction),
     `${short.format(point.last_kept)} of ${short.format(point.last_seen)}`, short.format(point.seen), short.format(point.kept), short.format(point.dropped)]));
   $("answers").textContent = view.answers ? `Answers: ${view.answers}.` : "";
-  $("panels").replaceChildren();
-  for (const panel of view.panels) {
-    (PANELS[panel.panel] ?? PANELS.table)(panel);
-    if (panel.note) $("panels").lastChild.append(element("p", panel.note, { class: "note" }));
-  }
+  panelsOf(view);
+  changesOf(view);
+}
+
+function changesOf(view) {
   const list = $("changes"), top = list.scrollTop;
+  if (!changed(list, view.changes)) return;
   list.replaceChildren(...view.changes.toReversed().map((change) => {
     const made = element("li", null, { class: change.kind });
     const shares = Object.entries(change.shares), least = shares.length ? Math.min(...shares.map(([, share]) => share)) : null;
