@@ -216,6 +216,40 @@ def test_bounds_of_a_mean_far_from_zero_are_wider_but_not_without_end(size, offs
     assert far.upper - far.lower <= 1.75 * (near.upper - near.lower) + 4e-7 * offset
 
 
+@pytest.mark.parametrize("power", [77, 103, 120, 150, 154, 200, 305])
+def test_bounds_of_huge_values_are_those_of_small_ones_or_none(power):
+    """Nothing overflows without a word: third moments do first, then second ones, then the sums."""
+    random = np.random.default_rng(7)
+    x, w = random.lognormal(size=400), random.choice([2.0, 5.0], 400)
+    near = answers(x, w)
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = answers(x * 10.0**power, w)
+    for name in ("sum", "avg", "variance", "stddev"):
+        found, times = far[name], 10.0 ** (min(2 * power, 308) if name == "variance" else power)
+        if np.isnan(found.lower) or np.isnan(found.upper):
+            assert not found.clear
+            assert power >= (77 if name in ("variance", "stddev") else 150)
+        else:
+            assert found.clear
+            assert found.lower <= near[name].lower * times * (1 + 1e-9)
+            assert found.upper >= near[name].upper * times * (1 - 1e-9)
+            assert found.upper - found.lower <= 2.0 * times * (near[name].upper - near[name].lower)
+
+
+@pytest.mark.parametrize(("offset", "is_clear"), [(0.0, True), (1e4, True), (1.7e9, False), (1e15, False)])
+def test_bounds_whose_width_is_that_of_rounding_are_flagged(offset, is_clear):
+    random = np.random.default_rng(5)
+    x, w = random.normal(0.0, 10.0, 5000), np.full(5000, 4.0)
+    found = answers(x + offset, w)
+    assert bool(found["avg"].clear) == is_clear
+    assert found["sum"].clear, "its width is that of the values themselves"
+    assert found["avg"].enough
+
+
+def test_a_group_of_zeros_has_clear_bounds():
+    assert all(one.clear for one in answers(np.zeros(200), np.full(200, 4.0)).values())
+
+
 def test_missing_values_are_passed_over():
     full, holed = answers([1.0, 2.0, 5.0], [2.0] * 3), answers([1.0, np.nan, 2.0, 5.0], [2.0] * 4)
     for name, found in full.items():

@@ -17,6 +17,7 @@ from jettison.core.documents import encode
 from jettison.core.stats import Stats
 from jettison.core.storage import Folder
 from jettison.lab.sim.plant import Plant, PlantSettings
+from jettison.runtime import advice as advising
 from jettison.runtime.advice import Load, advice, error_of_counts
 from jettison.runtime.ledger import Ledger
 
@@ -102,7 +103,7 @@ def test_a_damaged_state_is_no_news(tmp_path):
 
 @pytest.mark.parametrize("few", [2, 60])
 def test_errors_of_the_querys_own_answers_are_told_and_the_policy_that_follows(tmp_path, few):
-    """Of batches out of which no answer comes nothing is counted; the widths of the others count by their answers."""
+    """Quantiles of batches have no mean: what is said holds of so many answers, whatever else the batches held."""
     home = Folder(tmp_path) / "jettison"
     flown(home, 250_000.0, dry_run=True, until_s=60.0)
     ledger = Ledger.open(home / "ledger")
@@ -114,11 +115,47 @@ def test_errors_of_the_querys_own_answers_are_told_and_the_policy_that_follows(t
         ledger.batch(Stats(9000 + number, 60.0 + number, 0.1, {}), latency_s=None, answers={"fare": of_fare})
     sentences = advice(home)
     assert (
-        "By their 95% bounds 400 answers 'fare' would have been off by up to 3.5% in the median, and by up to 7.0% in 95% "
-        "of them; in truth by 1.0% in the median, and by up to 3.0% in 95%."
+        "By their bounds 400 answers 'fare' would have been off by up to 4.0% in half of them, and by up to 8.0% in 95%; in "
+        "truth by up to 1.0% in half of them, and by up to 3.0% in 95%."
     ) in sentences
     (policy,) = [one for one in sentences if "policy" in one.lower() and "Drop" in one]
     assert ("ConceptDrop" in policy) == (few == 60)
+
+
+def test_what_is_said_of_all_batches_holds_of_their_answers_together():
+    """Each batch has the same error in 95 % of its answers, but for one, whose answers are much worse."""
+    random = np.random.default_rng(2)
+    widths = [random.exponential(scale, answers) for scale, answers in [(0.01, 500)] * 9 + [(0.3, 4500)]]
+    known = [(float(np.quantile(one, 0.5)), float(np.quantile(one, 0.95)), len(one)) for one in widths]
+    together = np.concatenate(widths)
+    for percent in (50, 95):
+        assert np.mean(together <= advising._most(known, percent)) >= percent / 100
+    mean = sum(p95 * answers for _, p95, answers in known) / len(together)
+    assert np.mean(together <= mean) < 0.95, "their mean would not"
+
+
+def test_an_error_that_is_not_known_is_not_called_none(tmp_path):
+    home = Folder(tmp_path) / "jettison"
+    flown(home, 250_000.0, dry_run=True, until_s=60.0)
+    ledger = Ledger.open(home / "ledger")
+    of_fare = AnswerBounds(answers=40, bounded=40, few_rows=0, median=0.02, p95=0.04, foreseen=True)
+    of_rides = AnswerBounds(answers=40, bounded=40, few_rows=0, median=None, p95=None, foreseen=True)
+    ledger.batch(Stats(9000, 60.0, 0.1, {}), latency_s=None, answers={"fare": of_fare, "rides": of_rides})
+    (said,) = [one for one in advice(home) if "bounds" in one and "answers '" in one]
+    assert "in truth" not in said
+    assert "0.0%" not in said
+
+
+@pytest.mark.parametrize("policy", ["PriorityDrop", "WindowDrop", "NetworkDrop", "Sifter", "JoinDrop"])
+def test_whoever_chose_a_policy_for_what_they_know_is_not_told_to_drop_it(tmp_path, policy):
+    home = Folder(tmp_path) / "jettison"
+    flown(home, 250_000.0, until_s=60.0)
+    ledger = Ledger.open(home / "ledger")
+    ledger.start(0.0, latency_bound_s=3.0, points=["rows"], policy=policy)
+    of_fare = AnswerBounds(answers=40, bounded=40, few_rows=0, median=0.02, p95=0.04)
+    ledger.batch(Stats(9000, 60.0, 0.1, {}), latency_s=None, answers={"fare": of_fare})
+    assert f"The policy may stay, {policy}: the record does not tell what speaks for it." in advice(home)
+    assert not any("UniformDrop" in one for one in advice(home))
 
 
 def test_whoever_does_not_watch_answers_is_told_how(tmp_path):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import jettison
 import jettison.policy
 from jettison.core.answer_bounds import AnswerBounds
+from jettison.errors import InvalidSetting
 from jettison.runtime.chooser import DEFAULT, RULES, Auto, Facts, chosen, few_rows, table
 
 BY_ZONE = Auto(group="zone", time="time", window="5 seconds")
@@ -32,6 +35,12 @@ def test_each_rule_with_a_condition_can_apply_and_the_default_does_otherwise():
     assert {chosen(Facts(each))[0] for each in said.values()} == {rule.policy for rule in RULES if rule.policy}
     assert [chosen(Facts(each))[0] for each in said.values()] == list(said)
     assert chosen(Facts(Auto(group="zone"))) == (DEFAULT.policy, "nothing more is known of the data")
+
+
+@pytest.mark.parametrize("known", [{}, {"time": "time"}, {"window": "5 seconds"}])
+def test_whole_windows_are_not_forgotten_because_nobody_said_which(known):
+    with pytest.raises(InvalidSetting, match=r"whole_windows=True\)` needs `time` and `window`"):
+        Auto(whole_windows=True, **known)
 
 
 def test_groups_are_looked_after_where_many_answers_rest_on_too_few_rows():

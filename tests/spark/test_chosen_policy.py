@@ -38,6 +38,11 @@ def test_a_dry_run_on_record_decides_whether_groups_need_care(tmp_path: Path, fe
     assert "of the answers rest on too few rows" in chosen.policy_cause
 
 
+def test_a_record_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="needs the checkpoint of another run"):
+        jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy=Auto(record=tmp_path / "misspelt"))
+
+
 def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
         jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy="automatic")

@@ -9,8 +9,10 @@ Write u = w (w - 1): the share of a row in the variance of a weighted sum. It is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -31,6 +33,8 @@ _SPREAD_TAIL = 6.0  # how strongly the upper bound of a variance answers to kurt
 _LARGEST_LOG_RATIO = 3.0  # the upper bound of a variance never exceeds exp(3) = 20 times its value
 _TINY = 1e-300  # what 0 is replaced by where it would divide
 _ROUNDING = 10.0 * 2.0**-53  # what a central second moment from raw sums may lose, a row and a unit of the raw one
+_LARGEST_VARIANCE = 1e135  # of values whose fourth powers can be added up
+_LARGEST = 1e300  # what is larger is taken for what overflowed
 _SURE = 0.1  # as dominance: how far rounding may move a skewness that is still used
 
 
@@ -139,7 +143,8 @@ class Estimate:
     """An answer and its bounds.
 
     `exact` holds where no row of the group could have been dropped; then the answer, and both its bounds, are `plain`.
-    `enough` holds where enough rows were kept for the bounds to be trusted.
+    `enough` holds where enough rows were kept for the bounds to be trusted, `clear` where their width is the sample's and
+    not that of rounding. A bound that is not finite is none.
     """
 
     value: Value
@@ -148,6 +153,15 @@ class Estimate:
     plain: Value
     exact: Value
     enough: Value
+    clear: Value = True
+
+    def finite(self, ops: Ops) -> Estimate:
+        """With the bounds that are finite, and clear only if both are."""
+        # NaN is in no order, or larger than all numbers.
+        low, high = ((side > -math.inf) & (side < math.inf) for side in (self.lower, self.upper))
+        missing = ops.divide(0.0, 0.0)
+        lower, upper = ops.where(low, self.lower, missing), ops.where(high, self.upper, missing)
+        return replace(self, lower=lower, upper=upper, clear=low & high & self.clear)
 
 
 Answer = Callable[[Ops, Estimate], Value]
@@ -156,6 +170,7 @@ Answer = Callable[[Ops, Estimate], Value]
 
 def collapsed(ops: Ops, found: Estimate) -> Value:
     """The estimate itself, which is the plain answer where nothing was dropped."""
+    found = found.finite(ops)
     value, lower, upper = (
         ops.where(found.exact, found.plain, part) for part in (found.value, found.lower, found.upper)
     )
@@ -237,7 +252,8 @@ def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, an
     """
     shift = over(ops, moments.about_weight, weights.total)
     about_plain = moments.about_weighted - moments.plain_mean * moments.about_weight
-    squares = ops.larger(about_plain - shift * moments.about_weight, 0.0)
+    squares = about_plain - shift * moments.about_weight
+    squares = ops.where(squares < 0.0, 0.0, squares)  # not the larger of the two, which hides what overflowed
     freedom = weights.total - over(ops, weights.risk + weights.total, weights.total)
     n, kurtosis = ops.larger(moments.at_risk * 1.0, 4.0), ops.present(moments.kurtosis, 0.0)
 
@@ -252,7 +268,8 @@ def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, an
         excess = over(ops, typical_weight(ops, weights) - 1.0, ops.sqrt(weights.risk))
         far = _SPREAD_TAIL * excess * rows * ops.sqrt(tail) / n / rest
         rise = ops.smaller(low / rest * (t + far), _LARGEST_LOG_RATIO)
-        lower, upper, plain = value * ops.exp(-low * t), value * ops.exp(rise), moments.plain_variance
+        size = ops.where(value <= _LARGEST_VARIANCE, value, math.inf)
+        lower, upper, plain = size * ops.exp(-low * t), size * ops.exp(rise), moments.plain_variance
         return answer(ops, Estimate(value, lower, upper, plain, weights.certain, rows >= FEW_ROWS_SPREAD))
 
     return ops.once((ops.divide(squares, freedom), effective_rows(ops, weights), n, kurtosis), named)
@@ -280,40 +297,57 @@ def _around(
 ) -> Value:
     """Bounds of a value whose variance is the sum of u (x - centre) squared over `size` squared, from raw sums.
 
-    What rounding can have taken from the spread of x is added to it, so that bounds are never too short for it. Where the
-    skewness of x is lost in rounding, both bounds move away by the largest that so many rows can have.
+    What rounding can have taken from the spread of x is added to it, so that bounds are never too short for it; where that
+    is more than is left of the spread, they are not clear. Where the skewness of x is lost in rounding, or its third
+    moment has overflowed, both bounds move away by the largest that so many rows can have. All is computed in units of
+    `scale`, so that no other power overflows.
     """
 
     def of_sums(mean: Value, square: Value, cube: Value, most: Value, weight: Value) -> Value:
-        lost = _ROUNDING * (weights.kept + 5.0) * square
-        spread = ops.larger(square - mean * mean, lost) + lost  # below what is lost, digits say nothing
-        third = cube - mean * (3.0 * square - 2.0 * mean * mean)
-        return ops.once((mean - centre, spread, third, lost * ops.sqrt(square), most, weight), of_spread)
+        largest = ops.larger(ops.larger(mean, -mean), ops.larger(centre, -centre))  # squares of tiny values are 0
+        return ops.once((ops.larger(ops.sqrt(square), largest),), partial(scaled, mean, square, cube, most, weight))
 
-    def of_spread(shift: Value, spread: Value, third: Value, lost: Value, most: Value, weight: Value) -> Value:
-        cubed = spread * ops.sqrt(spread)
-        skewness = ops.smaller(ops.larger(over(ops, third, cubed), -most), most)
-        known = (shift, cubed, spread + shift * shift, skewness, over(ops, 3.0 * lost, cubed), most, weight)
-        return ops.once(known, of_skewness)
+    def scaled(mean: Value, square: Value, cube: Value, most: Value, weight: Value, scale: Value) -> Value:
+        def in_units(x: Value, power: int) -> Value:
+            return in_units(over(ops, x, scale), power - 1) if power else x
 
-    def of_skewness(
-        shift: Value, cubed: Value, square: Value, skewness: Value, noise: Value, most: Value, weight: Value
+        known = [in_units(x, power) for x, power in ((mean, 1), (square, 2), (cube, 3), (centre, 1))]
+        return ops.once((*known, most, weight, scale), of_scaled)
+
+    def of_scaled(mean: Value, square: Value, cube: Value, centre: Value, *rest: Value) -> Value:
+        lost, plain = _ROUNDING * (weights.kept + 5.0) * square, square - mean * mean
+        spread = ops.larger(plain, lost) + lost  # below what is lost, digits say nothing
+        third, shift = cube - mean * (3.0 * square - 2.0 * mean * mean), mean - centre
+        clear = plain + shift * shift >= lost
+        return ops.once((shift, spread, third, lost * ops.sqrt(square), clear, *rest), of_spread)
+
+    def of_spread(
+        shift: Value, spread: Value, third: Value, lost: Value, clear: Value, most: Value, *rest: Value
     ) -> Value:
+        cubed, is_known = spread * ops.sqrt(spread), (third > -_LARGEST) & (third < _LARGEST)
+        skewness = ops.smaller(ops.larger(over(ops, ops.where(is_known, third, 0.0), cubed), -most), most)
+        noise = ops.where(is_known, over(ops, 3.0 * lost, cubed), _LARGEST)
+        return ops.once((shift, cubed, spread + shift * shift, clear, skewness, noise, most, *rest), of_skewness)
+
+    def of_skewness(shift: Value, cubed: Value, square: Value, clear: Value, *rest: Value) -> Value:
+        skewness, noise, most, weight, scale = rest
         near, far, noise = _skewness(ops, skewness, noise, most, weight)
         bend = shift * (3.0 * square - 2.0 * shift * shift)  # of the third moment about the centre: without skewness
-        margin = over(ops, ops.sqrt(square * weights.risk), size)
+        margin = over(ops, ops.sqrt(square * weights.risk), size) * scale
         per = over(ops, 1.0, square * ops.sqrt(square))
         thirds = (bend + cubed * near, bend + cubed * far, cubed * noise)
         rows = effective_rows(ops, weights)
-        return ops.once((*thirds, per, margin, _unit(ops, weights, weight, z), rows), bounds)
+        return ops.once((*thirds, per, margin, _unit(ops, weights, weight, z), rows, clear), bounds)
 
-    def bounds(near: Value, far: Value, noise: Value, per: Value, margin: Value, unit: Value, rows: Value) -> Value:
+    def bounds(
+        near: Value, far: Value, noise: Value, per: Value, margin: Value, unit: Value, rows: Value, clear: Value
+    ) -> Value:
         # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative.
         # Of very few rows it can exceed t, which would draw a bound past the value.
         t = _student(ops, rows, z)
         lower = value - margin * ops.larger(t + unit * (per * (noise - ops.smaller(near, far))), 0.0)
         upper = value + margin * ops.larger(t + unit * (per * (noise + ops.larger(near, far))), 0.0)
-        return answer(ops, Estimate(value, lower, upper, value, weights.certain, rows >= FEW_ROWS))
+        return answer(ops, Estimate(value, lower, upper, value, weights.certain, rows >= FEW_ROWS, clear))
 
     means = (over(ops, part, weights.risk) for part in (moments.risk_sum, moments.risk_square, moments.risk_cube))
     most = ops.sqrt(ops.larger(effective_rows(ops, weights), 1.0))

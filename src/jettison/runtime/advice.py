@@ -27,6 +27,11 @@ _BUSIEST = 0.9  # of the time, which is less busy than what is called the busies
 _LATELY_S = 3600.0
 _FEWEST, _WIDTH = 5, 1.96  # batches to say anything from; of a 95 % bound, in standard errors
 _GROUPS = (100, 1_000, 10_000)
+_BY_GROUPS = (
+    "",
+    "UniformDrop",
+    "ConceptDrop",
+)  # between these the record decides; others are chosen for what people know
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,26 +227,40 @@ def _errors(found: Mapping[str, Sequence[AnswerBounds]]) -> Iterator[str]:
             of_kind = [one for one in said if one.foreseen == foreseen and one.bounded]
             if not of_kind:
                 continue
-            median, p95, error, error_p95 = (
-                _mean([(getattr(one, part), one.bounded) for one in of_kind])
-                for part in ("median", "p95", "median_error", "p95_error")
-            )
-            truly = f"; in truth by {error:.1%} in the median, and by up to {error_p95:.1%} in 95%" if foreseen else ""
+            widths = _off([(one.median, one.p95, one.bounded) for one in of_kind])
+            if not widths:
+                continue
+            errors = _off([(one.median_error, one.p95_error, one.bounded) for one in of_kind])
+            truly = f"; in truth {errors}" if errors else ""
             answers, were = sum(one.bounded for one in of_kind), "would have been" if foreseen else "were"
-            yield (
-                f"By their 95% bounds {answers:,} answers {name!r} {were} off by up to {median:.1%} in the median, and by "
-                f"up to {p95:.1%} in 95% of them{truly}."
-            )
+            yield f"By their bounds {answers:,} answers {name!r} {were} off {widths}{truly}."
 
 
-def _mean(widths: Sequence[tuple[float | None, int]]) -> float:
-    """Of batches that count by their bounded answers."""
-    known = [(width, answers) for width, answers in widths if width is not None]
-    return sum(width * answers for width, answers in known) / max(sum(answers for _, answers in known), 1)
+def _off(batches: Sequence[tuple[float | None, float | None, int]]) -> str:
+    """In words, how far answers are off at most, of the medians and 95 % quantiles of batches and how many each counts."""
+    known = [(median, p95, answers) for median, p95, answers in batches if median is not None and p95 is not None]
+    return (
+        f"by up to {_most(known, 50):.1%} in half of them, and by up to {_most(known, 95):.1%} in 95%" if known else ""
+    )
+
+
+def _most(known: Sequence[tuple[float, float, int]], percent: int) -> float:
+    """The least number that certainly so many percent of all answers do not exceed: quantiles have no mean."""
+    answers = sum(of_batch for _, _, of_batch in known)
+
+    def certainly(most: float) -> int:
+        return sum((95 if p95 <= most else 50 if median <= most else 0) * of_batch for median, p95, of_batch in known)
+
+    return next(
+        most for most in sorted({x for pair in known for x in pair[:2]}) if certainly(most) >= percent * answers
+    )
 
 
 def _policy(load: Load, found: Mapping[str, Sequence[AnswerBounds]], policy: str) -> Iterator[str]:
     """Which policy, where the record can tell: by the rules of the README, for somebody who can name groups."""
+    if policy not in _BY_GROUPS:
+        yield f"The policy may stay, {policy}: the record does not tell what speaks for it."
+        return
     few = few_rows(found)
     if few is None:
         yield "Which policy is not on record: `shedder.watch(rows, answers)` has it on record what bounds answers get."

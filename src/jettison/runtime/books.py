@@ -8,7 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.batch_report import BatchReport, Counted
+from jettison.core.documents import decode, encode
 from jettison.core.stats import Stats
 from jettison.runtime.ledger import Ledger
 
@@ -80,11 +82,22 @@ class Books:
         stats = self._completed(item.report, item.stats)
         records = self._pilot.lessons.counted(item.report, stats)
         report = item.report
-        self._ledger.batch(stats, latency_s=item.latency_s, lag=item.lag, taken=report.taken, answers=report.answers)
+        answers = self._answers(report)
+        self._pilot.tally.bounds = answers or self._pilot.tally.bounds
+        self._ledger.batch(stats, latency_s=item.latency_s, lag=item.lag, taken=report.taken, answers=answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)
         self._pilot.lessons.recorded(stats)
+
+    def _answers(self, report: BatchReport) -> Mapping[str, AnswerBounds]:
+        """What is to be on record of its answers; nothing where it cannot be, for the batch is on record without it."""
+        try:
+            return decode(encode(self._pilot.facts.bounds(report.answers)), dict[str, AnswerBounds])
+        except Exception as error:
+            what = f"how far answers of batch {report.batch_id} are off cannot be put on record"
+            self._pilot.fault("answers", f"{what} ({type(error).__name__}: {error})")
+            return {}
 
     def _completed(self, report: BatchReport, stats: Stats) -> Stats:
         if not self._pilot.facts.counted_all(report):  # asked here, where the query's plan has been looked at

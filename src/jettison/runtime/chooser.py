@@ -12,6 +12,7 @@ from typing import Any
 
 from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import convert
+from jettison.errors import refuse
 
 MANY = 0.05
 """Share of the answers resting on too few rows from which groups need a policy that looks at them."""
@@ -42,6 +43,12 @@ class Auto:
     whole_windows: bool = False
     priorities: Mapping[str, float] | None = None
     record: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.whole_windows and (self.time is None or self.window is None):
+            hint = "say of what the windows are made, as in `Auto(time='time', window='5 seconds', whole_windows=True)`"
+            got = f"time={self.time!r}, window={self.window!r}"
+            refuse("`Auto(whole_windows=True)` needs `time` and `window`", got, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +84,7 @@ class Rule:
 
 
 def _whole_windows(facts: Facts) -> str:
-    said = facts.said
-    known = said.time is not None and said.window is not None
-    return "a missing window is better than a wrong number" if said.whole_windows and known else ""
+    return "a missing window is better than a wrong number" if facts.said.whole_windows else ""
 
 
 def _priorities(facts: Facts) -> str:

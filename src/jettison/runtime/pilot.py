@@ -186,7 +186,6 @@ class Pilot:
                 self._attempt(lambda: self._put_in_force(again, stats.committed_s))
             latency_s = self._latency_s(stats)
             self.tally.last_latency_s = self.tally.last_latency_s if latency_s is None else latency_s
-            self.tally.bounds = report.answers or self.tally.bounds
             self._last_stats = stats
             self._previous_start_s, self._runs_since_s = stats.started_s, stats.committed_s
         self._books.add(report, stats, latency_s, self.lag)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
 from jettison.runtime.schedule import DEPENDENT_US, UNKNOWN_US
@@ -69,6 +70,11 @@ class QueryFacts:
         with self._lock:
             self._whole.dependent = False
             self._restate()
+
+    def bounds(self, answers: Mapping[str, AnswerBounds]) -> Mapping[str, AnswerBounds]:
+        """How far answers are off; what a dry run foresees takes rows for independent, whose plan says otherwise."""
+        dependent = self._whole.dependent
+        return {name: one.of_dependent_rows() if one.foreseen and dependent else one for name, one in answers.items()}
 
     def others_drop(self) -> None:
         """Something beside the guards drops rows that no weight stands for: say so in every answer from now on."""

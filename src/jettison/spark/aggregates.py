@@ -21,7 +21,7 @@ from jettison.answers.ranks import percentile_estimate, percentile_ranks, plain_
 from jettison.errors import refuse
 from jettison.spark import doubts
 from jettison.spark.named_column import with_name, with_names
-from jettison.spark.watched import foreseen
+from jettison.spark.watched import foreseen, unmarked
 
 _PARTS = 100  # of a row: frequencies are whole numbers, weights are not
 
@@ -81,10 +81,11 @@ def count(
         A struct: `value` in the type of Spark's own aggregate and to its last digit while nothing was dropped, else the
         estimate rounded into that type, null where it does not fit; `lower` and `upper` (double: a bound of a long need
         not be one; null where there is none); `kept` (long: the rows that the answer rests on); and `status`: 'exact'
-        when no row of the window can have been dropped; 'unconfirmed', without bounds, when rows of the window may have
-        been dropped but none that could have been is left in this group; 'bounded'; 'few rows' when too few rows were
-        kept for the bounds to be trusted; 'dependent rows' when rows that share one decision were taken for several, so
-        that the bounds are too short.
+        when no row of the window can have been dropped; 'unconfirmed' when nobody can tell how far the answer may be off:
+        rows of the window may have been dropped but none that could have been is left in this group, numbers are not
+        finite, or rounding hides how values spread; 'bounded'; 'few rows' when too few rows were kept for the bounds to
+        be trusted; 'dependent rows' when rows that share one decision were, or may have been, taken for several, so that
+        the bounds are too short.
 
     Examples
     --------
@@ -108,7 +109,6 @@ def sum(
     weight: Column | str = "jt_weight",
 ) -> Column:
     """Sum of `col` over all rows, dropped ones included. Parameters and result as for `count`."""
-    made = _Made(estimate.sum_estimate, _raw_moments, lambda _, moments: moments.weighted_sum, F.try_sum)
     made = _Made(estimate.sum_estimate, _raw_moments, lambda _, moments: moments.weighted_sum, F.try_sum)
     answer = _aggregate(made, col, window, confidence, weight)
     return answer.alias(f"sum({col})")
@@ -202,7 +202,7 @@ def evidence(col: Column | str, *, weight: Column | str = "jt_weight") -> Column
     --------
     >>> rides.groupBy("window", "route").agg(avg("fare").alias("fare"), evidence("fare").alias("seen"))  # doctest: +SKIP
     """
-    x, w = named(col).cast("double"), named(weight)
+    x, w = named(col).cast("double"), unmarked(named(weight))
     valued = F.when(x.isNotNull(), w)
     total = F.sum(valued)
     counted = F.count(F.lit(1)) > F.count(w)  # rows without a weight were dropped and only counted
@@ -352,16 +352,21 @@ def of_estimate(found: Estimate, kept: Column, own: Column | None, *, dependent:
     dependent
         Status of an answer over rows that share decisions; `None` if its bounds take that into account.
     """
-    value, status = found.value, F.when(found.enough, BOUNDED).otherwise(FEW_ROWS)
+    value, found = found.value, found.finite(_OPS)
     if own is not None:
         rounded = F.when(F.typeof(own) == "bigint", F.round(value)).otherwise(value)  # reading a long would only cut
         value = fitted(rounded, own)
 
-    def struct(doubt: Column) -> Column:
-        doubted = F.when(doubt > 1, dependent).otherwise(status) if dependent else status
-        return _struct(value, found.lower, found.upper, kept, doubted)
+    status = F.when(found.enough, F.when(found.clear, BOUNDED).otherwise(UNCONFIRMED)).otherwise(FEW_ROWS)
 
-    return F.transform(_doubts(), struct)
+    def named(value: Column, lower: Column, upper: Column, status: Column) -> Column:
+        def struct(doubt: Column) -> Column:
+            doubted = F.when(doubt > 1, dependent).otherwise(status) if dependent else status
+            return _struct(value, lower, upper, kept, doubted)
+
+        return F.transform(_doubts(), struct)
+
+    return with_names((value, found.lower, found.upper, status), named)
 
 
 def _doubts() -> Column:

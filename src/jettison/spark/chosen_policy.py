@@ -6,6 +6,7 @@ import importlib
 
 from jettison.core import storage
 from jettison.core.storage import Folder
+from jettison.errors import InvalidInput, refuse
 from jettison.policies import Policy
 from jettison.runtime.advice import lately
 from jettison.runtime.chooser import Auto, Facts, bounds_on_record, chosen, few_rows
@@ -22,9 +23,17 @@ _HOME = {
 def chosen_policy(said: Auto, home: Folder) -> tuple[Policy, str]:
     """The policy that the rules lead to by what the program says and what is on record, and the reason."""
     ledger = Ledger((home if said.record is None else storage.home(said.record)) / "ledger")
-    start = ledger.last("start") or {}
+    start = ledger.last("start")
+    if start is None and said.record is not None:
+        hint = "name the checkpoint of a run, such as a dry run, that has begun; without `record` it is the query's own"
+        refuse(
+            "`Auto(record=...)` needs the checkpoint of another run",
+            repr(str(said.record)),
+            hint=hint,
+            error=InvalidInput,
+        )
     found = bounds_on_record(lately(ledger))
-    name, why = chosen(Facts(said, str(start.get("policy") or ""), few_rows(found)))
+    name, why = chosen(Facts(said, str((start or {}).get("policy") or ""), few_rows(found)))
     module, fields = _HOME[name]
     policy: Policy = getattr(importlib.import_module(module), name)(**{field: getattr(said, field) for field in fields})
     return policy, why

@@ -8,7 +8,8 @@ Each aggregate has a mark. A guarded query that finds the mark in its own plan s
 (`jettison.spark.judged`), and no other guard has a say in it. It says so only to answers that were planned before it
 started: the same aggregate may be used once more, over rows of which it knows nothing. All other answers, such as those
 over rows that were stored or inside of `foreachBatch`, are in doubt from the first row on that any guard of this
-application has dropped, also one whose query has ended. Where there was no guard at all, nobody can vouch for an answer.
+application has dropped, also one whose query has ended, and so are their bounds: how often their plan shows a row of the
+guard nobody reads. Where there was no guard at all, nobody can vouch for an answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.runtime.companion import Companion
-from jettison.runtime.schedule import DEPENDENT_US, EVERYWHERE, NEVER_US, UNKNOWN_US
+from jettison.runtime.schedule import DEPENDENT_US, EVERYWHERE, NEVER_US
 from jettison.spark.channel import Channel
 
 _VIEW = f"jettison_doubts_{secrets.token_hex(8)}"
@@ -45,11 +46,17 @@ def register(spark: SparkSession, channel: Channel) -> None:
 
 
 def started(spark: SparkSession, channel: Channel) -> None:
-    """The query of `channel` is planned: what it says of its own answers is for no other."""
+    """The query of `channel` is planned: what it says of its own answers is for no other.
+
+    Others may multiply its rows, and no plan that anybody reads shows it: once rows were dropped, bounds may be too short.
+    """
     key = _application(spark), channel.uri
     with _lock:
         _, said = _running[key]
-        _running[key] = channel, said.select(F.concat(F.substring_index("doubts", ";", 1), F.lit(";")).alias("doubts"))
+        first = F.substring_index("doubts", ";", 1)
+        nothing_went = first.try_cast("double") <= float(NEVER_US)
+        others = F.when(nothing_went, first).otherwise(str(DEPENDENT_US))
+        _running[key] = channel, said.select(F.concat(others, F.lit(";")).alias("doubts"))
         _publish(spark)
 
 
@@ -65,7 +72,8 @@ def ended(spark: SparkSession, channel: Channel, otherwise_us: int) -> None:
     application = _application(spark)
     with _lock:
         _forgotten(application, channel)
-        _ended[application] = max(_ended.get(application, NEVER_US), otherwise_us)
+        others_us = NEVER_US if otherwise_us <= NEVER_US else DEPENDENT_US
+        _ended[application] = max(_ended.get(application, NEVER_US), others_us)
         _publish(spark)
 
 
@@ -127,7 +135,7 @@ def _latest(spark: SparkSession) -> DataFrame:
     """What all guards of this application say together, as `Doubts.text`; no row, or null, where it is not known."""
     here = _application(spark)
     files = [file for (application, _), (_, file) in _running.items() if application == here]
-    before_us = _ended.get(here, NEVER_US if files else UNKNOWN_US)
+    before_us = _ended.get(here, NEVER_US if files else DEPENDENT_US)
     if len(files) == 1 and before_us == NEVER_US:
         return files[0]
     if not files:  # Spark plans every expression again in every micro-batch

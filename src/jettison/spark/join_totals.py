@@ -12,6 +12,7 @@ from jettison.spark import doubts
 from jettison.spark.aggregates import fitted, named, of_estimate, of_whole
 from jettison.spark.drop_point import WEIGHT
 from jettison.spark.mechanisms.group_mechanism import WHOLE
+from jettison.spark.watched import unmarked
 
 
 def join_side(rows: DataFrame, side: str) -> DataFrame:
@@ -25,9 +26,13 @@ def pair_weight(left: str = "left", right: str = "right") -> Column:
     Rows that were decided one by one are independent. Two rows whose key was decided as a whole were decided by one hash:
     both are kept if the one with the smaller share is.
     """
-    one, other = F.col(f"{left}_weight"), F.col(f"{right}_weight")
+    one, other = _weights(left, right)
     together = F.col(f"{left}_whole") & F.col(f"{right}_whole")
     return F.when(together, F.greatest(one, other)).otherwise(one * other)
+
+
+def _weights(left: str, right: str) -> tuple[Column, Column]:
+    return unmarked(F.col(f"{left}_weight")), unmarked(F.col(f"{right}_weight"))
 
 
 def join_totals(
@@ -79,7 +84,7 @@ def join_totals(
     z = estimate.quantile(confidence)
     own = F.lit(1) if value is None else named(value)
     weight, amount = pair_weight(left, right), own.cast("double")
-    one, other = F.col(f"{left}_weight"), F.col(f"{right}_weight")
+    one, other = _weights(left, right)
     whole = F.col(f"{left}_whole") & F.col(f"{right}_whole")
     by_row = F.when(~whole, F.lit(1.0))
     per_key = pairs.groupBy(*by, key).agg(

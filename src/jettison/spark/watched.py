@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jettison.answers.answer_status import BOUNDED, FEW_ROWS
+from jettison.answers.answer_status import BOUNDED, DEPENDENT_ROWS, FEW_ROWS, UNCONFIRMED
 from jettison.core.answer_bounds import AnswerBounds
 from jettison.errors import InvalidInput, refuse
 
@@ -26,7 +26,9 @@ FORESEEN = "foreseen"
 STEP = 2.0**-24
 """What a unit of weight is in a mark. Exact to eight digits, for weights up to a million below a tenth."""
 _FIELDS = ("value", "lower", "upper", "kept", "status")
+_COUNTED = {"bounded": BOUNDED, "few_rows": FEW_ROWS, "dependent": DEPENDENT_ROWS, "unconfirmed": UNCONFIRMED}
 _SHARES, _RANKS = [0.5, 0.95], 1000
+_MOST = 2.0**1023  # that a record holds
 _foreseeing: ContextVar[bool] = ContextVar("foreseeing", default=False)
 
 
@@ -43,6 +45,11 @@ def foreseeing() -> Iterator[None]:
 def marked(would_weigh: Column) -> Column:
     """The weight in a dry run of a row that would have this one; null of a row that would be dropped."""
     return F.coalesce(1.0 + STEP * (would_weigh - 1.0), F.lit(1.0 - STEP))
+
+
+def unmarked(weight: Column) -> Column:
+    """The weight of a row for what does not foresee: 1 in `foreseeing`, whatever its mark."""
+    return F.lit(1.0) if _foreseeing.get() else weight
 
 
 def foreseen(aggregate: Callable[..., Column]) -> Callable[..., Column]:
@@ -84,10 +91,9 @@ def _bounds(truth: Column, is_dry: bool) -> Column:
     error = F.try_divide(F.abs(value - whole), F.abs(whole)) if is_dry else F.lit(None).cast("double")
     return F.struct(
         F.count(truth).alias("answers"),
-        F.count_if(bounded).alias("bounded"),
-        F.count_if(answer["status"] == FEW_ROWS).alias("few_rows"),
+        *[F.count_if(answer["status"] == status).alias(name) for name, status in _COUNTED.items()],
         *[
-            F.percentile_approx(F.when(bounded, part), _SHARES, _RANKS).alias(name)
+            F.percentile_approx(F.when(bounded & (part < _MOST), part), _SHARES, _RANKS).alias(name)
             for name, part in (("widths", width), ("errors", error))
         ],
         F.lit(is_dry).alias(FORESEEN),
@@ -103,8 +109,7 @@ def bounds_of(observed: Mapping[str, Any] | None) -> dict[str, AnswerBounds]:
         (median, p95), (median_error, p95_error) = (said[which] or (None, None) for which in ("widths", "errors"))
         found[name] = AnswerBounds(
             answers=said["answers"],
-            bounded=said["bounded"],
-            few_rows=said["few_rows"],
+            **{counted: said[counted] for counted in _COUNTED},
             median=median,
             p95=p95,
             foreseen=said[FORESEEN],

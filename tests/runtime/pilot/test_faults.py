@@ -8,6 +8,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace as replace_struct
+
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.policies import UniformDrop
 from jettison.runtime.faults import Faults
 from jettison.runtime.ledger import Ledger
@@ -278,6 +281,16 @@ def test_a_ledger_that_fails_is_a_fault_and_the_loop_goes_on(fly, folder, caplog
     assert [batch["batch_id"] for batch in records(folder, "batch")] == [1]
     assert pilot.faults == {"ledger": 1}
     assert publisher.plans[-1].points["rows"].keep_fraction == 0.25
+
+
+def test_answers_that_cannot_be_put_on_record_cost_no_batch_its_record(fly, folder):
+    pilot = fly(FakePublisher())
+    odd = AnswerBounds(answers=1, bounded=1, few_rows=0, median=float("nan"), p95=0.1)
+    pilot.batch(counted(0, answers={"fare": odd}))
+    pilot.batch(counted(1, answers={"fare": replace_struct(odd, median=0.05)}))
+    pilot.close()
+    assert pilot.faults == {"answers": 1}
+    assert ["answers" in batch for batch in records(folder, "batch")] == [False, True]
 
 
 def test_a_fault_that_cannot_be_put_on_record_is_still_counted(fly, monkeypatch):
