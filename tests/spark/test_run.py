@@ -230,6 +230,35 @@ def test_a_path_with_patterns_in_it_is_read_by_spark_as_it_stands(
     ] == ["this one"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["a[b]{c}d*e?f\\g", *(pytest.param(each, marks=pytest.mark.long) for each in ("[b]", "{c,d}", "d*", "e?", "g\\h"))],
+)
+def test_a_query_whose_checkpoint_has_patterns_in_its_path_drops_rows_and_counts_them(
+    source, numbered, tmp_path: Path, name: str
+) -> None:
+    """A plan that is not found would keep every row."""
+    kept: dict[int, set[int]] = {}
+
+    def write(rows: Any, batch: int) -> None:
+        kept[batch] = {row.id for row in rows.collect()}
+
+    for number in range(3):
+        source.land(numbered(1000 * number, 1000 * number + 1000))
+    shedder = shedder_on(tmp_path / name, policy=KeepShare(0.3))
+    with shedder:
+        shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.foreachBatch(write)).processAllAvailable()
+    points = {batch["batch_id"]: batch["points"]["rows"] for batch in shedder.ledger.records("batch")}
+    assert {batch: (point["seen"], point["kept"]) for batch, point in points.items()} == {
+        batch: (1000, len(ids)) for batch, ids in kept.items()
+    }
+    assert len(points) == 3
+    assert all(point["exact"] for point in points.values())
+    assert 800 < sum(map(len, kept.values())) < 1000
+    assert shedder.status().faults == {}
+    assert {path.name for path in tmp_path.iterdir()} == {"in", name}
+
+
 def test_the_status_names_the_share_of_late_rows(source, numbered, tmp_path: Path) -> None:
     shedder = shedder_on(tmp_path / "c", latency="5 seconds")
     with shedder:
