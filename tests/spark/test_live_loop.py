@@ -23,7 +23,8 @@ import jettison as jt
 from jettison import functions as jf
 from jettison import policy as jp
 from jettison.lab.bench.harm import dropped_share
-from jettison.lab.bench.harm_run import Case, run_cold
+from jettison.lab.bench.harm_run import Case, capacity, run_cold
+from jettison.lab.demo.verdict import MINUTE_S
 from jettison.spark.join_totals import join_side
 from jettison.spark.network_query import Network
 from live_stream import Collected, Feed, Live, costly, dropped, kept_share, sheds_fairly
@@ -221,6 +222,19 @@ def test_a_cold_process_below_capacity_keeps_every_row() -> None:
     run = run_cold(Case("cold", rows_per_s=5_000.0, duration_s=40.0, bound_s=5.0))
     assert len(run.batches) > 1
     assert dropped_share(run) == 0.0, [(batch.rows, batch.kept_fraction) for batch in run.batches]
+
+
+@live
+def test_a_cold_process_at_four_tenths_of_the_capacity_keeps_nearly_every_row() -> None:
+    """Of the plain query, warm, in a process before it: a machine that is busier by then than it was, has less."""
+    rows_per_s = 0.4 * capacity("files", "fares", load=1.5)
+    run = run_cold(Case("cold-at-0.4", rows_per_s=rows_per_s, duration_s=70.0, bound_s=5.0))
+    story = (
+        rows_per_s,
+        [(batch.rows, batch.committed_s - batch.started_s, batch.kept_fraction) for batch in run.batches],
+    )
+    assert dropped_share(run, to_s=MINUTE_S) <= 0.02, story
+    assert dropped_share(run, from_s=MINUTE_S) == 0.0, story
 
 
 @long
