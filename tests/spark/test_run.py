@@ -192,6 +192,22 @@ def test_restarts_leave_no_thread_behind(tmp_path: Path) -> None:
     assert start_driver("restart_driver", tmp_path, str(tmp_path)).wait(timeout=240) == 0
 
 
+@pytest.mark.long
+def test_short_batches_leave_few_more_threads_in_the_jvm_than_those_of_a_plain_query(tmp_path: Path) -> None:
+    """An adaptive plan has pools that Spark lets grow by a thread for every batch: each idles for a minute."""
+    batches, pool = 80, 16
+    (tmp_path / "in").mkdir()
+    for batch in range(batches):
+        (tmp_path / "in" / f"{batch:03d}.json").write_text(json.dumps({"id": batch}) + "\n")
+    assert start_driver("thread_driver", tmp_path, str(tmp_path)).wait(timeout=600) == 0
+    threads = json.loads((tmp_path / "threads.json").read_text())
+    plain, guarded = threads["plain"], threads["guarded"]
+    assert jt.Ledger(tmp_path / "guarded" / "jettison" / "ledger").totals().batches == batches
+    assert guarded.get("broadcast-exchange", 0) <= pool, guarded
+    assert guarded.get("ResultQueryStageExecution", 0) <= pool, guarded
+    assert sum(guarded.values()) <= 1.4 * sum(plain.values()), (plain, guarded)
+
+
 def test_a_guarded_query_that_its_shedder_did_not_start_is_told_of_once(
     spark: SparkSession, source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -51,6 +51,8 @@ def local_session(
             # Each micro-batch broadcasts its plan, and Spark starts a new thread for each until it has so many; the
             # usual 128 would idle for a minute.
             .config("spark.sql.broadcastExchange.maxThreadThreshold", "16")
+            # The same of the adaptive plan that a broadcast makes of a query without state; the usual limit is 1024.
+            .config("spark.sql.resultQueryStage.maxThreadThreshold", "16")
             # Benchmarks add up the CPU time of all stages, so none may be forgotten.
             .config("spark.ui.retainedStages", "100000")
             .config("spark.sql.ui.retainedExecutions", "100000")
