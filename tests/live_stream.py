@@ -148,3 +148,14 @@ class Live:
 def dropped(batch: dict[str, Any]) -> int:
     """Rows of a batch that its drop points dropped."""
     return sum(point["dropped"] for point in batch["points"].values())
+
+
+def kept_share(batch: dict[str, Any]) -> float:
+    """Share of a batch's rows that was kept, at the drop point that kept least."""
+    return min((point["kept"] / point["seen"] for point in batch["points"].values() if point["seen"]), default=1.0)
+
+
+def sheds_fairly(batches: list[dict[str, Any]], least: float, in_a_row: int = 3) -> bool:
+    """Whether each of the last batches lost rows and kept at least such a share."""
+    last = batches[-in_a_row:]
+    return len(last) == in_a_row and all(dropped(batch) and kept_share(batch) >= least for batch in last)

@@ -192,6 +192,22 @@ def test_restarts_leave_no_thread_behind(tmp_path: Path) -> None:
     assert start_driver("restart_driver", tmp_path, str(tmp_path)).wait(timeout=240) == 0
 
 
+@pytest.mark.long
+def test_short_batches_leave_few_more_threads_in_the_jvm_than_those_of_a_plain_query(tmp_path: Path) -> None:
+    """An adaptive plan has pools that Spark lets grow by a thread for every batch: each idles for a minute."""
+    batches, pool = 80, 16
+    (tmp_path / "in").mkdir()
+    for batch in range(batches):
+        (tmp_path / "in" / f"{batch:03d}.json").write_text(json.dumps({"id": batch}) + "\n")
+    assert start_driver("thread_driver", tmp_path, str(tmp_path)).wait(timeout=600) == 0
+    threads = json.loads((tmp_path / "threads.json").read_text())
+    plain, guarded = threads["plain"], threads["guarded"]
+    assert jt.Ledger(tmp_path / "guarded" / "jettison" / "ledger").totals().batches == batches
+    assert guarded.get("broadcast-exchange", 0) <= pool, guarded
+    assert guarded.get("ResultQueryStageExecution", 0) <= pool, guarded
+    assert sum(guarded.values()) <= 1.4 * sum(plain.values()), (plain, guarded)
+
+
 def test_a_guarded_query_that_its_shedder_did_not_start_is_told_of_once(
     spark: SparkSession, source, numbered, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,6 +244,35 @@ def test_a_path_with_patterns_in_it_is_read_by_spark_as_it_stands(
         row.value
         for row in spark.read.text(f"{Folder(f'file://{tmp_path}/{name}').glob_escaped}/jettison/plan").collect()
     ] == ["this one"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a[b]{c}d*e?f\\g", *(pytest.param(each, marks=pytest.mark.long) for each in ("[b]", "{c,d}", "d*", "e?", "g\\h"))],
+)
+def test_a_query_whose_checkpoint_has_patterns_in_its_path_drops_rows_and_counts_them(
+    source, numbered, tmp_path: Path, name: str
+) -> None:
+    """A plan that is not found would keep every row."""
+    kept: dict[int, set[int]] = {}
+
+    def write(rows: Any, batch: int) -> None:
+        kept[batch] = {row.id for row in rows.collect()}
+
+    for number in range(3):
+        source.land(numbered(1000 * number, 1000 * number + 1000))
+    shedder = shedder_on(tmp_path / name, policy=KeepShare(0.3))
+    with shedder:
+        shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.foreachBatch(write)).processAllAvailable()
+    points = {batch["batch_id"]: batch["points"]["rows"] for batch in shedder.ledger.records("batch")}
+    assert {batch: (point["seen"], point["kept"]) for batch, point in points.items()} == {
+        batch: (1000, len(ids)) for batch, ids in kept.items()
+    }
+    assert len(points) == 3
+    assert all(point["exact"] for point in points.values())
+    assert 800 < sum(map(len, kept.values())) < 1000
+    assert shedder.status().faults == {}
+    assert {path.name for path in tmp_path.iterdir()} == {"in", name}
 
 
 def test_the_status_names_the_share_of_late_rows(source, numbered, tmp_path: Path) -> None:

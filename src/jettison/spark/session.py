@@ -51,6 +51,8 @@ def local_session(
             # Each micro-batch broadcasts its plan, and Spark starts a new thread for each until it has so many; the
             # usual 128 would idle for a minute.
             .config("spark.sql.broadcastExchange.maxThreadThreshold", "16")
+            # The same of the adaptive plan that a broadcast makes of a query without state; the usual limit is 1024.
+            .config("spark.sql.resultQueryStage.maxThreadThreshold", "16")
             .config("spark.sql.warehouse.dir", scratch)
             # More than 32 new files in a batch would otherwise be listed by a Spark job, which takes half a second.
             .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
