@@ -77,7 +77,8 @@ class Books:
         stats = self._completed(item.report, item.stats)
         records = self._pilot.lessons.counted(item.report, stats)
         report = item.report
-        self._ledger.batch(stats, latency_s=item.latency_s, taken=report.taken, answers=report.answers)
+        taken = self._pilot.facts.taken(report)
+        self._ledger.batch(stats, latency_s=item.latency_s, taken=taken, answers=report.answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)
