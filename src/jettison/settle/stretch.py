@@ -59,7 +59,7 @@ class Stretches:
         if len(span.sources) != len(self._sources):
             return "what it took is not on record"
         for place, stretch in enumerate(span.sources):
-            if not _is_of_files(stretch):
+            if stretch.end is None or not _is_of_files(stretch):
                 continue
             log = self._log(place)
             if not log.is_known(*_numbers(stretch)):
@@ -119,9 +119,10 @@ class Stretches:
 
     def _is_of_known_files(self, place: int, spans: Sequence[Span]) -> bool:
         """Whether what some batches took is in files of which it is known that nobody has changed them."""
-        infos = (self._log(place).now(path) for path in self._files(place, spans))
-        of_files = all(_is_of_files(span.sources[place]) for span in spans)
-        return of_files and all(info is not None and info.mtime_ns is not None for info in infos)
+        if not all(_is_of_files(span.sources[place]) for span in spans):
+            return False
+        infos = [self._log(place).now(path) for path in self._files(place, spans)]
+        return all(info is not None and info.mtime_ns is not None for info in infos)
 
     def _width(self, place: int, spans: Sequence[Span]) -> set[int]:
         """How many rows there are in topics between the offsets, if none is missing; nothing for files."""
