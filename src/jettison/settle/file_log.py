@@ -73,7 +73,7 @@ class FileLog:
         info = self.now(path)
         if info is None or info.mtime_ns is None:
             return False
-        now_ms = info.mtime_ns // 10**6
+        now_ms = int(info.mtime_ns) // 10**6
         # Some filesystems tell the time in seconds.
         unit_ms = 1000 if now_ms % 1000 == 0 or found_ms % 1000 == 0 else 1
         return now_ms // unit_ms != found_ms // unit_ms

@@ -25,7 +25,7 @@ def live_session(checkpoint: str | Path) -> Mapping[str, str]:
 @contextmanager
 def adopted(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Give a session these settings for a while."""
-    before = {name: spark.conf.get(name) for name in settings}
+    before = {name: str(spark.conf.get(name)) for name in settings}
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
