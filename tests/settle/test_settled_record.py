@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from jettison.core import storage
+from jettison.core.documents import encode
 from jettison.core.stats import PointStats, Stats
 from jettison.core.storage import Folder
-from jettison.errors import InvalidInput
+from jettison.errors import InvalidInput, Unsupported
 from jettison.runtime.ledger import Ledger
-from jettison.runtime.owner import Owner
+from jettison.runtime.owner import Owner, Sign, place
 from jettison.settle import working_hours
-from jettison.settle.file_log import FileLog
+from jettison.settle.delta_table import _is_held
+from jettison.settle.file_log import FileLog, base_path
 from jettison.settle.settled_record import Part, Settled, load, save, stretches, summary
 from jettison.settle.touched_windows import Look, Lost, Window
 from jettison.settle.working_hours import Manners, sheds
@@ -122,3 +126,46 @@ def test_it_stops_for_a_live_query_that_sheds(tmp_path: Path) -> None:
         assert not sheds(home, 1e9 + 5), "everything is kept again"
     finally:
         owner.release()
+
+
+def test_a_file_that_was_changed_is_told_from_one_that_was_not(tmp_path: Path) -> None:
+    """By milliseconds where both tell them, otherwise by seconds."""
+    file = tmp_path / "a.json"
+    file.write_text("x")
+    log = FileLog(Folder(tmp_path), 0)
+
+    def is_changed(at_ms: int, found_ms: int) -> bool:
+        os.utime(file, ns=(at_ms * 10**6 + 999, at_ms * 10**6 + 999))
+        log.look_again()
+        return log.is_changed(str(file), found_ms)
+
+    assert not is_changed(1_700_000_000_123, 1_700_000_000_123)
+    assert is_changed(1_700_000_000_123, 1_700_000_000_124)
+    assert not is_changed(1_700_000_000_123, 1_700_000_000_000)
+    assert not is_changed(1_700_000_000_000, 1_700_000_000_123)
+    assert is_changed(1_700_000_001_000, 1_700_000_000_123)
+
+
+def test_columns_begin_below_one_folder() -> None:
+    paths = ["/rides/day=1/hour=2/a.json", "/rides/day=2/hour=1/b.json"]
+    assert base_path(paths, ["Day", "hour"]) == "/rides"
+    with pytest.raises(Unsupported, match="must all lie in one folder"):
+        base_path([*paths, "/others/day=2/c.json"], ["day"])
+    with pytest.raises(Unsupported, match="files outside of such folders"):
+        base_path([*paths, "/rides/c.json"], ["day"])
+    assert base_path([], ["day"]) is None
+
+
+def test_a_query_that_was_killed_does_not_run(tmp_path: Path) -> None:
+    home = storage.home(tmp_path)
+    assert not _is_held(home)
+    owner = Owner(home)
+    owner.claim(lambda _: None)
+    try:
+        assert _is_held(home)
+    finally:
+        owner.release()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    home.replace("owner.json", encode(Sign(run="killed", **place(), pid=ended.pid)).encode())
+    assert not _is_held(home)

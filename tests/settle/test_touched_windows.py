@@ -220,3 +220,14 @@ def test_a_batch_that_does_not_say_what_it_took_is_looked_for_between_its_neighb
     assert not last.shed
     assert between.shed
     assert (between.sources[0].start, between.sources[0].end) == (1, 2)
+
+
+@pytest.mark.parametrize("times", [(1, 2), (None, None), (100, 110)])
+def test_rows_whose_times_are_not_known_may_lie_in_any_window(times: tuple[int | None, int | None]) -> None:
+    sources = (SourceStretch(rows=2, end=1),)
+    kept, shed = Span(0, 0, False, sources, *times), Span(1, 1, True, (SourceStretch(rows=1, end=2),))
+    window = Window(100, 110)
+    found = needed([window], History((kept, shed)), [Look(1, 1, (window,))])
+    assert found == ([shed] if times == (1, 2) else [kept, shed])
+    nothing = Span(0, 0, False, (SourceStretch(rows=0, end=1),))
+    assert needed([window], History((nothing, shed)), [Look(1, 1, (window,))]) == [shed]

@@ -43,6 +43,7 @@ class Heard:
         self.strange = 0
         self.takes_every_row = self.sees_all_input = False
         self.independent = False
+        self.times_are_of_all: bool | None = None
 
     def rows_are_dependent(self, point: str, multipliers: Sequence[str]) -> None:
         self.dependent += multipliers
@@ -75,6 +76,17 @@ def read(text: str, *, batches: int = 1) -> tuple[Heard, int]:
     for _ in range(batches):
         reader.read(SimpleNamespace(explain=explain))  # type: ignore[arg-type]
     return heard, len(printed)
+
+
+@pytest.mark.parametrize(("watermarks", "is_known"), [(0, True), (1, True), (2, False)])
+def test_of_several_watermarks_spark_tells_the_times_of_one(watermarks: int, is_known: bool) -> None:
+    """So what it tells of a batch is not known to be of all rows; nor is it where the plan cannot be read."""
+    marks = "".join(f"   {'   ' * n}+- ~EventTimeWatermark {n}, at#9, 1 seconds\n" for n in range(watermarks))
+    guard = f"   +- ~CollectMetrics {POINT.plan_metric}"
+    heard, _ = read(PLAIN.replace(guard, f"{marks}   {'   ' * watermarks}+- ~CollectMetrics {POINT.plan_metric}"))
+    assert heard.times_are_of_all is is_known
+    heard, _ = read(PLAIN.replace("== Optimized Logical Plan ==", "== Other ==") if is_known else PLAIN)
+    assert heard.times_are_of_all is not is_known
 
 
 def test_a_plan_that_shows_all_guards_is_read_once() -> None:

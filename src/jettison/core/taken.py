@@ -21,7 +21,8 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a batch took from its sources, in the order in which the query names them.
 
     Times are microseconds since the epoch. `oldest_us` and `newest_us` enclose the event times of all rows that reached
-    the watermark; `watermark_us` is where it stood in this batch, `None` in a query without one.
+    the watermark, and are `None` where there were none or, in a query with several watermarks, where that is not known;
+    `watermark_us` is where it stood in this batch, `None` in a query without one.
     """
 
     sources: tuple[SourceStretch, ...] = ()

@@ -82,9 +82,9 @@ class Books:
         stats = self._completed(item.report, item.stats)
         records = self._pilot.lessons.counted(item.report, stats)
         report = item.report
-        answers = self._answers(report)
+        answers, taken = self._answers(report), self._pilot.facts.taken(report)
         self._pilot.tally.bounds = answers or self._pilot.tally.bounds
-        self._ledger.batch(stats, latency_s=item.latency_s, lag=item.lag, taken=report.taken, answers=answers)
+        self._ledger.batch(stats, latency_s=item.latency_s, lag=item.lag, taken=taken, answers=answers)
         self._unrecorded.discard(stats.batch_id)
         for record in records:
             self._ledger.found(stats.committed_s, record)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from jettison.control.budget_figures import BudgetFigures
 from jettison.core import documents, ledger_record
@@ -26,7 +26,9 @@ from jettison.core.redact import redacted
 from jettison.core.stats import Stats
 from jettison.core.storage import Folder
 from jettison.core.taken import Taken
+from jettison.runtime.ledger_files import segments_of, size, writer_of
 from jettison.runtime.ledger_summary import NOTHING, Summary, Totals
+from jettison.runtime.let_go import LetGo
 from jettison.runtime.records import SCHEMA_VERSION, Plan, lines
 
 SEGMENT_BYTES = 4 * 2**20
@@ -34,7 +36,6 @@ KEEP_BYTES = 64 * 2**20
 _MOST_SEGMENTS = 256
 _SUMMARY = ".summary.json"
 _PRUNED = ".pruned.json"
-_FILE = re.compile(r"(?P<segment>(?P<writer>.+)-\d{6,}(?:\.\d{4,})?)(?:-\d{20}-[0-9a-f]{32})?\.jsonl")
 _LOOKS = 3
 _T = TypeVar("_T")
 Record = dict[str, Any]
@@ -52,6 +53,7 @@ class _Pruned(Struct):
 
     through: str
     summary: Summary
+    known: LetGo = field(default_factory=LetGo)
 
 
 class Ledger:
@@ -180,6 +182,11 @@ class Ledger:
         for name in self._folder.names():
             yield from (record for record in self._in_file(name) if kind is None or record["record"] == kind)
 
+    def let_go(self) -> list[LetGo]:
+        """What is known of records that are not there any more, by writer."""
+        writers = [name.removesuffix(_PRUNED) for name in self._folder.names() if name.endswith(_PRUNED)]
+        return [self._pruned(writer).known for writer in writers]
+
     def last(self, *kinds: str) -> Record | None:
         """The record of one of these kinds that was written last, if there is one; older files are not read for it."""
         for name in reversed(self._folder.names()):
@@ -256,7 +263,7 @@ class Ledger:
 
     def _close(self, segment: str, summary: Summary) -> None:
         sizes = self._folder.sizes()
-        covered = _size(sizes, _segments(sizes).get(segment, []))
+        covered = size(sizes, segments_of(sizes).get(segment, []))
         self._folder.replace(segment + _SUMMARY, documents.encode(_Closed(covered, summary)).encode())
 
     def _all_known(self) -> Summary:
@@ -270,7 +277,7 @@ class Ledger:
         sizes = self._folder.sizes()
         pruned = self._pruned(self._writer())
         through, total = pruned.through, pruned.summary
-        segments = _segments(sizes, self._writer())
+        segments = segments_of(sizes, self._writer())
         self._remove({segment for segment in segments if segment <= through}, segments)  # left behind by a crash
         for segment, files in segments.items():
             if segment <= through:
@@ -293,8 +300,8 @@ class Ledger:
                 pruned = self._pruned(writer)
                 through[writer] = pruned.through
                 total.add(pruned.summary)
-            for segment, files in _segments(sizes).items():
-                if segment > through.get(_writer_of(segment), ""):
+            for segment, files in segments_of(sizes).items():
+                if segment > through.get(writer_of(segment), ""):
                     total.add(self._so_far(segment, sizes, files))
             if sizes.keys() <= self._folder.sizes().keys():
                 break
@@ -320,7 +327,7 @@ class Ledger:
         if segment + _SUMMARY not in sizes:
             return None
         closed = _restored(self._folder.read(segment + _SUMMARY), _Closed)
-        return closed.summary if closed and closed.bytes == _size(sizes, files) else None
+        return closed.summary if closed and closed.bytes == size(sizes, files) else None
 
     def _read(self, files: Sequence[str]) -> Summary:
         summary = Summary()
@@ -331,8 +338,8 @@ class Ledger:
     def _prune(self) -> None:
         """Let the oldest closed files go while there are too many: first their totals are taken over."""
         sizes = self._folder.sizes()
-        segments = _segments(sizes, self._writer())
-        taken, gone = _size(sizes, [name for files in segments.values() for name in files]), set[str]()
+        segments = segments_of(sizes, self._writer())
+        taken, gone = size(sizes, [name for files in segments.values() for name in files]), set[str]()
         pruned = self._pruned(self._writer())
         for segment in sorted(segments):
             if taken <= self._keep_bytes and len(segments) - len(gone) <= _MOST_SEGMENTS:
@@ -342,7 +349,8 @@ class Ledger:
                 break
             if segment > pruned.through:
                 pruned.summary.add(summary)
-            taken -= _size(sizes, segments[segment])
+                pruned.known.take(record for name in segments[segment] for record in self._in_file(name))
+            taken -= size(sizes, segments[segment])
             gone.add(segment)
         if gone:
             # Named in the file, so that those which a crash leaves behind are not counted twice.
@@ -360,11 +368,7 @@ class Ledger:
             self._folder.delete(segment + _SUMMARY)
 
     def _writer(self) -> str:
-        return _writer_of(self._run)
-
-
-def _writer_of(segment: str) -> str:
-    return re.sub(r"-\d{6,}(\.\d{4,})?$", "", segment)
+        return writer_of(self._run)
 
 
 def _take(summary: Summary, content: bytes) -> None:
@@ -372,22 +376,6 @@ def _take(summary: Summary, content: bytes) -> None:
     for line in found:
         summary.take(line.document["record"], line.record)
     summary.damaged += damaged
-
-
-def _size(sizes: Mapping[str, int], files: Sequence[str]) -> int:
-    return sum(sizes[name] for name in files)
-
-
-def _segments(names: Mapping[str, int], writer: str | None = None) -> dict[str, list[str]]:
-    """The files of each segment, oldest first; where nothing can be appended to, a segment has a file for each record."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        match = _FILE.fullmatch(name)
-        if match and writer in (None, match["writer"]):
-            found.setdefault(match["segment"], []).append(name)
-        elif name.endswith(".jsonl") and not match and writer is None:
-            found.setdefault(name.removesuffix(".jsonl"), []).append(name)
-    return found
 
 
 def _restored(content: bytes | None, expected: type[_T]) -> _T | None:

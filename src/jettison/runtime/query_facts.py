@@ -6,9 +6,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+import msgspec
+
 from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.batch_report import BatchReport
 from jettison.core.plan import DropPlan
+from jettison.core.taken import Taken
 from jettison.runtime.schedule import DEPENDENT_US, UNKNOWN_US
 from jettison.runtime.wholeness import Wholeness
 
@@ -44,6 +47,8 @@ class QueryFacts:
         """That, in words, where the query that runs is not the one that was guarded."""
         self.takes_every_row: bool | None = None
         """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
+        self.times_are_of_all = True
+        """Whether the event times that Spark reports of a batch are those of all rows that count, as far as is known."""
         self.sees_all_input = False
         """Whether the only drop point certainly sees the rows that count as the query's input, each once, and no others."""
 
@@ -52,6 +57,12 @@ class QueryFacts:
         # Behind a limit the second says nothing: a source that is read as far as needed reports as many rows.
         known = self.takes_every_row
         return sum(report.seen.values()) == report.input_rows if known is None else known
+
+    def taken(self, report: BatchReport) -> Taken | None:
+        """What a batch took, without event times that other rows of it may lie outside of."""
+        if report.taken is None or self.times_are_of_all:
+            return report.taken
+        return msgspec.structs.replace(report.taken, oldest_us=None, newest_us=None)
 
     def kept_all(self, report: BatchReport, ran: DropPlan | None) -> bool:
         """Whether a batch that ran under this plan certainly saw its whole input and dropped nothing of it."""

@@ -28,6 +28,7 @@ class Start(LedgerRecord, kw_only=True, tag="start"):
     policy_cause: str | UnsetType = UNSET
     outline: dict[str, Any] | UnsetType = UNSET
     dry_run: bool | UnsetType = UNSET
+    session: dict[str, str] | UnsetType = UNSET
 
 
 class Plan(LedgerRecord, kw_only=True, tag="plan"):

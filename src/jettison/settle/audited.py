@@ -16,7 +16,7 @@ from jettison.errors import InvalidInput, refuse
 from jettison.runtime.ledger import Ledger
 from jettison.settle.answer_shape import SETTLED_AT, is_answer, window_column
 from jettison.settle.history import history
-from jettison.settle.settled_record import load
+from jettison.settle.settled_record import Settled, load
 
 _SIZES = (30, 100, 1000, 10_000)
 
@@ -71,15 +71,22 @@ def audit(
         hint = "run `jettison reconcile` first"
         refuse("windows must be settled before they are audited", "none", hint=hint, error=InvalidInput)
     given = answers if isinstance(answers, DataFrame) else _read(spark, str(answers))
-    exact = spark.read.parquet(record.to).drop("settlement", SETTLED_AT)
+    exact = _confirmed(spark, record).drop(SETTLED_AT)
     window = window_column(given.schema)
     columns = [field.name for field in given.schema.fields if is_answer(field.dataType)]
     if not columns:
         hint = "pass the path to which the live query writes answers of `jt.` aggregates"
         refuse("answers must have bounds", f"columns {given.columns}", hint=hint, error=InvalidInput)
     apart = [window, *keys] if keys else [one for one in given.columns if one in exact.columns and one not in columns]
-    policy = history(Ledger(home / "ledger").records()).policy or "?"
+    ledger = Ledger(home / "ledger")
+    policy = history(list(ledger.records()), ledger.let_go()).policy or "?"
     return [verdict for name in columns for verdict in _verdicts(given, exact, apart, window, name, policy)]
+
+
+def _confirmed(spark: SparkSession, record: Settled) -> DataFrame:
+    """The settled answers, without those of parts that a run may be writing."""
+    parts = [part for part in record.parts if part.at_s is not None]
+    return spark.read.parquet(*[Folder(f"{record.to}/settlement={part.number}").glob_escaped for part in parts])
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:

@@ -9,10 +9,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from jettison.core.storage import Folder
-from jettison.errors import InvalidInput, Unsupported, explain, refuse
-from jettison.runtime.owner import sign_of_life
+from jettison.errors import CheckpointInUse, InvalidInput, Unsupported, explain, refuse
+from jettison.runtime.owner import Owner
 from jettison.runtime.status import reason
 from jettison.settle.answer_shape import SETTLED_AT, Shape
+from jettison.settle.settled_record import absolute
 from jettison.settle.touched_windows import Window
 
 
@@ -35,16 +36,35 @@ class DeltaTable:
     """
 
     def __init__(self, spark: SparkSession, name: str, shape: Shape, home: Folder) -> None:
-        self.name, self._spark, self._shape, self._is_path = name, spark, shape, "/" in name
+        self._is_path = "/" in name
+        self.name, self._spark, self._shape = absolute(name) if self._is_path else name, spark, shape
+        self._refuse_other_formats()
         columns = self._columns()
         if (others := set(columns) - {SETTLED_AT}) != set(shape.columns):
             hint = "merge into the table to which the live query writes just its answers"
             got = f"columns {sorted(others)}"
             refuse(f"`{name}` must have the answers' columns {sorted(shape.columns)}", got, hint=hint)
-        if SETTLED_AT not in columns and sign_of_life(home) is not None:
+        if SETTLED_AT not in columns and _is_held(home):
             hint = f"stop the query, or add the column to the table before it starts: `{SETTLED_AT} TIMESTAMP`"
             got = "the live query runs, and would fail when the column is added"
             refuse(f"`{name}` must have a column `{SETTLED_AT}`", got, hint=hint, error=Unsupported)
+
+    def _refuse_other_formats(self) -> None:
+        """Spark would drop a table of any other format and make a new one in its place."""
+        if self._is_path:  # which is read as a Delta table, or not at all
+            return
+        try:
+            told = {
+                row["col_name"]: row["data_type"] for row in self._spark.sql(f"describe extended {self.name}").collect()
+            }
+        except PySparkException as error:
+            hint = "pass the name of a table that the live query has written to, or its path, with a slash in it"
+            raise InvalidInput(
+                explain(f"`{self.name}` must be a Delta table", reason(str(error)), hint=hint)
+            ) from error
+        if (provider := told.get("Provider", "a view")).lower() != "delta":
+            hint = "merge into a Delta table; without --merge exact answers are written to --to alone"
+            refuse(f"`{self.name}` must be a Delta table", provider, hint=hint, error=InvalidInput)
 
     def _columns(self) -> list[str]:
         try:
@@ -66,6 +86,15 @@ class DeltaTable:
             exact.write.format("delta").mode("overwrite").option("replaceWhere", meant).option("mergeSchema", "true")
         )
         writer.save(self.name) if self._is_path else writer.saveAsTable(self.name)
+
+
+def _is_held(home: Folder) -> bool:
+    """Whether the live query runs: one that was killed has left its name, and is found out within seconds."""
+    try:
+        Owner(home).refuse_second()
+    except CheckpointInUse:
+        return True
+    return False
 
 
 def _literal(at_us: int) -> str:

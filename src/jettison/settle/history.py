@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jettison.core.documents import convert
+from jettison.core.storage import Folder
 from jettison.core.taken import SourceStretch, Taken
+from jettison.runtime.ledger_summary import Ranges
+from jettison.runtime.let_go import LetGo, dropped
 
 BEGINNING_US, END_US = -(2**63), 2**63 - 1
 """Before and after all event times."""
@@ -27,7 +30,7 @@ class Span:
         What it took, source by source; empty where that is not on record.
     oldest_us, newest_us
         Between which event times its rows lay that reached the watermark: all rows that count, where none was dropped.
-        `None` where there were none.
+        `None` where there were none, or where it is not known.
     watermark_us
         Where the watermark stood; `None` where it is not known.
     """
@@ -46,6 +49,12 @@ class Span:
         """Rows that it took, as far as that is on record."""
         return sum(source.rows for source in self.sources)
 
+    def may_hold(self, from_us: int, until_us: int) -> bool:
+        """Whether rows that reached the watermark may have times between the two, both included."""
+        if self.oldest_us is None or self.newest_us is None:
+            return self.rows > 0
+        return self.oldest_us <= until_us and self.newest_us >= from_us
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -57,10 +66,13 @@ class History:
         In the order of their numbers, without a gap.
     policy
         What dropped the rows, by the name of its class.
+    session
+        Settings of the last run's session, on which answers depend; empty where that is not on record.
     """
 
     spans: tuple[Span, ...]
     policy: str = ""
+    session: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def last(self) -> int:
@@ -101,39 +113,57 @@ class History:
         return found
 
 
-def history(records: Iterable[dict[str, Any]]) -> History:
-    """The history that the records of a ledger tell, in the order in which they were written."""
+def history(records: Iterable[dict[str, Any]], gone: Sequence[LetGo] = ()) -> History:
+    """The history that the records of a ledger tell, in the order in which they were written, after those that are gone."""
     found: dict[int, Span] = {}
-    dropped_elsewhere: set[int] = set()
-    dry_run, policy = False, ""
+    dropped_elsewhere = Ranges()
+    for each in gone:
+        dropped_elsewhere.update(each.dropped.stretches)
+    before = [span for each in gone for span in each.spans]
+    last_gone = max((span.last for span in before), default=-1)
+    start: dict[str, Any] = next((each.start for each in gone if each.start), {})
+    dry_run, policy, session = bool(start.get("dry_run")), start.get("policy", ""), start.get("session", {})
     for record in records:
         kind = record["record"]
         if kind == "start":
             dry_run, policy = bool(record.get("dry_run")), str(record.get("policy") or policy)
+            session = record.get("session") or session
         elif kind == "batch":
-            if record.get("taken", {}).get("sources"):  # otherwise it is as good as not on record
+            if (
+                record.get("taken", {}).get("sources") and record["batch_id"] > last_gone
+            ):  # otherwise it is as good as not on record
                 found[record["batch_id"]] = _span(record, dry_run)
-        elif "points" in record and "batch_id" in record and _dropped(record):  # what a companion did
-            dropped_elsewhere.add(record["batch_id"])
-    spans = [replace(span, shed=True) if span.first in dropped_elsewhere else span for span in found.values()]
-    return History(_without_gaps(sorted(spans, key=lambda span: span.first)), policy)
+        elif "points" in record and "batch_id" in record and dropped(record):  # what a companion did
+            dropped_elsewhere.update([(record["batch_id"], record["batch_id"])])
+    every = [*(_of(one.first, one.last, one.shed, one.taken) for one in before), *found.values()]
+    spans = [replace(span, shed=True) if dropped_elsewhere.meet(span.first, span.last) else span for span in every]
+    return History(_without_gaps(sorted(spans, key=lambda span: span.first)), policy, session)
+
+
+def unrecorded(checkpoint: Folder, known: History) -> tuple[int, int] | None:
+    """The first and the last batch that Spark has committed after the last one on record, if there are any.
+
+    A driver that is killed leaves such behind: what they took is known once the query has run again.
+    """
+    committed = max((int(name) for name in (checkpoint / "commits").names() if name.isdecimal()), default=-1)
+    return (known.last + 1, committed) if committed > known.last else None
 
 
 def _span(record: dict[str, Any], dry_run: bool) -> Span:
-    taken = convert(record["taken"], Taken)
+    number = record["batch_id"]
+    return _of(number, number, dropped(record) and not dry_run, convert(record["taken"], Taken))
+
+
+def _of(first: int, last: int, shed: bool, taken: Taken) -> Span:
     return Span(
-        first=record["batch_id"],
-        last=record["batch_id"],
-        shed=_dropped(record) and not dry_run,
+        first=first,
+        last=last,
+        shed=shed,
         sources=taken.sources,
         oldest_us=taken.oldest_us,
         newest_us=taken.newest_us,
         watermark_us=taken.watermark_us,
     )
-
-
-def _dropped(record: dict[str, Any]) -> bool:
-    return any(point["dropped"] or not point.get("exact", True) for point in record["points"].values())
 
 
 def _without_gaps(spans: Sequence[Span]) -> tuple[Span, ...]:

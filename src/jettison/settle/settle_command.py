@@ -21,6 +21,7 @@ from jettison.errors import InvalidInput, Unsupported, refuse
 from jettison.pipeline.document import Pipeline, load
 from jettison.settle.answer_shape import Query
 from jettison.settle.audited import Verdict, audit
+from jettison.settle.live_session import adopted, live_session
 from jettison.settle.settled_record import time_of
 from jettison.settle.settlement import Settlement, reconcile
 from jettison.settle.stretch import Source
@@ -77,7 +78,7 @@ def run_reconcile(
     **settings: Any,
 ) -> Settlement:
     """Settle, with a progress bar, and say what was settled and what was not."""
-    with session as spark, _bar(console) as bar:
+    with session as spark, adopted(spark, live_session(checkpoint)), _bar(console) as bar:
         task = bar.add_task("reading the ledger", total=None)
 
         def progress(doing: str, rows: int, of: int) -> None:
@@ -125,6 +126,9 @@ def told(done: Settlement, *, dry_run: bool) -> list[str]:
         lines.append(f"settled before: {done.before:,}")
     if done.waiting:
         lines.append(f"open until the watermark has passed them: {done.waiting:,}")
+    if done.unrecorded:
+        first, last = done.unrecorded
+        lines.append(f"open: batches {first} to {last}, which are not on record until the query has run again")
     if done.lost:
         lines.append(f"lost: {done.lost_windows:,} windows that are known, and all others in these times")
         lines += [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -47,6 +49,11 @@ class Settled(Struct, frozen=True, kw_only=True):
         What cannot be settled, and why.
     rows_per_s
         How fast the last run settled.
+    numbered
+        The last number that a part was given. None is given twice: whoever reads the answers may have read a part that
+        was taken back.
+    unrecorded
+        The first and the last batch that have ended after the last one on record, if there are any.
     """
 
     to: str = ""
@@ -55,6 +62,8 @@ class Settled(Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
     lost: tuple[Lost, ...] = ()
     rows_per_s: Amount | None = None
+    numbered: Natural = 0
+    unrecorded: tuple[Natural, Natural] | None = None
 
     @property
     def settled(self) -> set[Window]:
@@ -76,9 +85,28 @@ class Settled(Struct, frozen=True, kw_only=True):
         """Whether rows of the window may be lost."""
         return any(lost.takes(window) for lost in self.lost)
 
+    def begun(self, to: str, query: str) -> Settled:
+        """The same, for a run of this query; refuses another query's, whose answers would not fit beside these."""
+        if self.to and absolute(self.to) != to:
+            hint = f"settle to {self.to} again, where the windows lie that are settled already"
+            refuse("`to` must be where earlier answers lie", to, hint=hint)
+        if self.query not in ("", query):
+            hint = "settle with that query; to settle all windows again by this one, remove `jettison/settle`"
+            refuse("the query must be the one that settled the windows before", "one that has changed since", hint=hint)
+        return self.saying(to=to, query=query)
+
     def saying(self, **changes: Any) -> Settled:
         """The record with other contents."""
         return msgspec.structs.replace(self, **changes)
+
+
+def absolute(path: str) -> str:
+    """A path as it is from any working directory; a URI as it stands.
+
+    >>> absolute("s3://rides/exact"), absolute("/exact")
+    ('s3://rides/exact', '/exact')
+    """
+    return path if len(urlsplit(path).scheme) > 1 else os.path.abspath(path)
 
 
 def load(home: Folder) -> Settled:
@@ -107,13 +135,22 @@ def save(home: Folder, settled: Settled) -> None:
 
 def summary(record: Settled) -> str | None:
     """How much of a query's windows is settled, and since when, in words; `None` where nobody has looked yet."""
-    if not record.looks and not record.lost:
+    if not record.looks and not record.lost and record.unrecorded is None:
         return None
     touched, lost = len(all_windows(record.looks)), len(record.lost_windows)
     done, left = len(record.settled), len(record.unsettled)
     last_s = max((part.at_s or 0.0 for part in record.parts), default=0.0)
     when = f"; exact by reconciliation since {time_of(round(last_s * 1e6))}" if last_s else ""
-    return f"of {touched:,} windows that rows were dropped from: {done:,} settled, {left:,} open, {lost:,} lost{when}"
+    also = "".join(f"; {words}" for words in _open_batches(record))
+    words = f"of {touched:,} windows that rows were dropped from: {done:,} settled, {left:,} open, {lost:,} lost"
+    return words + when + also
+
+
+def _open_batches(record: Settled) -> list[str]:
+    if record.unrecorded is None:
+        return []
+    first, last = record.unrecorded
+    return [f"{f'batch {first}' if first == last else f'batches {first} to {last}'} not on record yet"]
 
 
 def stretches(record: Settled, most: int) -> Iterator[tuple[str, str, str, str]]:
@@ -123,6 +160,8 @@ def stretches(record: Settled, most: int) -> Iterator[tuple[str, str, str, str]]
             yield "settled", time_of(one.start_us), time_of(one.end_us), time_of(round((part.at_s or 0.0) * 1e6))
     for one in merged(record.unsettled)[-most:]:
         yield "open", time_of(one.start_us), time_of(one.end_us), ""
+    for words in _open_batches(record):
+        yield "open", "unknown", "unknown", words
     for lost in record.lost[-most:]:
         yield "lost", time_of(lost.from_us), time_of(lost.until_us), lost.reason
 

@@ -30,8 +30,9 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
 from jettison.settle.answer_shape import SETTLED_AT, Query, Shape, shape_of
 from jettison.settle.delta_table import DeltaTable
-from jettison.settle.history import History, Span, history
-from jettison.settle.settled_record import FOLDER, Part, Settled, load, save
+from jettison.settle.history import History, Span, history, unrecorded
+from jettison.settle.live_session import refuse_other
+from jettison.settle.settled_record import FOLDER, Part, Settled, absolute, load, save
 from jettison.settle.stretch import Source, Stretches, raise_if_other, why_gone
 from jettison.settle.touched_windows import (
     Look,
@@ -70,6 +71,9 @@ class Settlement:
         What cannot be settled, and why.
     lost_windows
         Windows of which it is known that they are among these.
+    unrecorded
+        The first and the last batch that have ended after the last one on record, if there are any: what rows were
+        dropped of is known, and settled, once the live query has run again.
     rows_read
         Rows that the query ran over.
     rows_to_read, bytes_to_read
@@ -92,6 +96,7 @@ class Settlement:
     seconds: float
     seconds_to_go: float | None
     stopped: str = ""
+    unrecorded: tuple[int, int] | None = None
 
 
 Progress = Callable[[str, int, int], None]
@@ -120,7 +125,7 @@ def reconcile(
     Parameters
     ----------
     spark
-        Where the query runs.
+        Where the query runs; it must have the live session's settings on which answers depend, such as the time zone.
     checkpoint
         Of the live query, which may still run.
     query
@@ -148,7 +153,8 @@ def reconcile(
         Told how far it is.
     """
     home = storage.home(checkpoint)
-    known = history(Ledger(home / "ledger").records())
+    ledger = Ledger(home / "ledger")
+    known = history(list(ledger.records()), ledger.let_go())
     if not known.spans:
         hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
         refuse(
@@ -157,6 +163,7 @@ def reconcile(
             hint=hint,
             error=InvalidInput,
         )
+    refuse_other(spark, known.session)
     given = tuple(sources) if isinstance(sources, Sequence) else (sources,)
     stretches = Stretches(spark, Folder(checkpoint), given)
     took = max(len(span.sources) for span in known.spans)
@@ -172,7 +179,8 @@ def reconcile(
         message = explain("nobody else may settle the same query", str(error).partition(". Hint")[0], hint=hint)
         raise CheckpointInUse(message) from error
     try:
-        record = _begun(load(home), str(to), shape)
+        record = load(home).begun(absolute(str(to)), shape.fingerprint)
+        record = record.saying(unrecorded=unrecorded(Folder(checkpoint), known))
         table = None if merge is None else DeltaTable(spark, merge, shape, home)
         manners = Manners(rows_per_s, hours, beside_shedding)
         grid = shape.grid if in_order else None
@@ -180,17 +188,6 @@ def reconcile(
         return run.done(dry_run, part_rows, look_rows)
     finally:
         owner.release()
-
-
-def _begun(record: Settled, to: str, shape: Shape) -> Settled:
-    """The record of this query's windows; refuses another query's, whose answers would not fit beside them."""
-    if record.to not in ("", to):
-        hint = f"settle to {record.to} again, where the windows lie that are settled already"
-        refuse("`to` must be where earlier answers lie", to, hint=hint)
-    if record.query not in ("", shape.fingerprint):
-        hint = "settle with that query; to settle all windows again by this one, remove `jettison/settle`"
-        refuse("the query must be the one that settled the windows before", "one that has changed since", hint=hint)
-    return record.saying(to=to, query=shape.fingerprint, lost=())  # a file may have been put back
 
 
 class _Run:
@@ -211,7 +208,9 @@ class _Run:
         taken_over: Sequence[str],
     ) -> None:
         self._home, self._known, self._stretches = home, known, stretches
-        self._shape, self._query, self._record, self._table = shape, query, record, table
+        self._shape, self._query, self._table = shape, query, table
+        # A file may have been put back, so all that was lost is tried again; until then it stays on record as lost.
+        self._record, self._lost_before = record.saying(lost=()), record.lost
         self._grid, self._manners, self._progress, self._taken_over = grid, manners, progress, taken_over
         self._began_s = time.monotonic()
         self._rows_read, self._read_s = 0, 0.0
@@ -235,28 +234,31 @@ class _Run:
         ready = self._ready()
         spans = needed(ready, self._known, self._record.looks)
         rows = sum(span.rows for span in spans)
-        if self._rows_read:
-            self._say(rows_per_s=self._rows_read / self._read_s)
+        if not dry_run and not self._stopped:
+            self._lost_before = ()
+        self._say(**{"rows_per_s": self._rows_read / self._read_s} if self._rows_read else {})
+        told = self._whole_record if self._stopped else self._record
         return Settlement(
             settled=len(self._record.settled - before),
             before=len(before),
             ready=len(ready),
             waiting=len(self._record.unsettled) - len(ready),
-            lost=self._record.lost,
-            lost_windows=len(self._record.lost_windows),
+            lost=told.lost,
+            lost_windows=len(told.lost_windows),
             rows_read=self._rows_read,
             rows_to_read=rows,
             bytes_to_read=self._stretches.bytes_of(spans),
             seconds=time.monotonic() - self._began_s,
             seconds_to_go=self._seconds_for(rows),
             stopped=self._stopped,
+            unrecorded=self._record.unrecorded,
         )
 
     def _seconds_for(self, rows: int) -> float | None:
         """As fast as an earlier run; before there is one, from how fast windows were found, which takes half as long."""
         found_s = self._looked_rows / self._looked_s / 2.0 if self._looked_rows else None
         known_s = [speed for speed in (self._record.rows_per_s or found_s, self._manners.rows_per_s) if speed]
-        return rows / min(known_s) if known_s or not rows else None
+        return rows / min(known_s) if known_s else None if rows else 0.0
 
     def _ready(self) -> list[Window]:
         return closed(self._record.unsettled, self._known)
@@ -315,9 +317,9 @@ class _Run:
 
     def _settle_part(self, windows: Sequence[Window]) -> None:
         """Settle some windows together: what is to be written is on record before, and confirmed after."""
-        number = max((part.number for part in self._record.parts), default=0) + 1
+        number = max([self._record.numbered, *(part.number for part in self._record.parts)]) + 1
         part = Part(number=number, windows=tuple(windows), through=self._known.last)
-        self._say(parts=(*self._record.parts, part))
+        self._say(parts=(*self._record.parts, part), numbered=number)
         spans = needed(part.windows, self._known, self._record.looks)
         began_s, at_s = time.monotonic(), time.time()
         others = tuple(other for other in self._record.parts if other.number != part.number)
@@ -375,7 +377,11 @@ class _Run:
         if self._taken_over:  # this one was silent for too long, and must not write over what the other has done
             raise CheckpointInUse(self._taken_over[0])
         self._record = self._record.saying(**changes)
-        save(self._home, self._record)
+        save(self._home, self._whole_record)
+
+    @property
+    def _whole_record(self) -> Settled:
+        return self._record.saying(lost=tuple(dict.fromkeys((*self._lost_before, *self._record.lost))))
 
 
 def _halves(items: Sequence[_T]) -> list[Sequence[_T]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -16,8 +16,9 @@ from jettison.core.storage import Folder
 from jettison.core.taken import SourceStretch
 from jettison.errors import Unsupported, refuse
 from jettison.runtime.status import reason
-from jettison.settle.file_log import FileLog
+from jettison.settle.file_log import FileLog, base_path
 from jettison.settle.history import Span
+from jettison.settle.topics import TopicReader, joined, start_of, width
 
 Source = Callable[[Any], Any]
 """Gives a reader the format, schema and options of a source: `spark.readStream` in the live query, `spark.read` here."""
@@ -58,14 +59,18 @@ class Stretches:
         if len(span.sources) != len(self._sources):
             return "what it took is not on record"
         for place, stretch in enumerate(span.sources):
-            if not _is_of_files(stretch):
+            if stretch.end is None or not _is_of_files(stretch):
                 continue
-            after, through = _numbers(stretch)
-            if not self._log(place).is_known(after, through):
+            log = self._log(place)
+            if not log.is_known(*_numbers(stretch)):
                 return "its files are not in Spark's log"
-            gone = [path for path in self._files(place, [span]) if self._log(place).now(path) is None]
-            if gone:
-                return f"{gone[0]} is gone" + (f", and {len(gone) - 1} more" if len(gone) > 1 else "")
+            files = self._files(place, [span])
+            for what, found in (
+                ("is gone", [path for path in files if log.now(path) is None]),
+                ("was changed since", [path for path, found_ms in files.items() if log.is_changed(path, found_ms)]),
+            ):
+                if found:
+                    return f"{found[0]} {what}" + (f", and {len(found) - 1} more" if len(found) > 1 else "")
         return None
 
     def bytes_of(self, spans: Sequence[Span]) -> int | None:
@@ -82,46 +87,77 @@ class Stretches:
 
         Raises `SourceGone` where it is known that they are not there any more.
         """
+        self.check(spans)
+        counts: list[Count] = []
+        frames = [self._proven(place, spans, counts) for place in range(len(self._sources))]
+        weighted = [frame.withColumn("jt_weight", F.lit(1.0)) for frame in frames]
+        return Reading(spans, weighted, counts, lambda: self.check(spans))
+
+    def check(self, spans: Sequence[Span]) -> None:
+        """Raise `SourceGone` if it is known that some of the rows are not there any more: files are looked at again."""
+        for log in self._logs.values():
+            log.look_again()
         for span in spans:
             if why := self.missing(span):
                 raise SourceGone(why)
-        frames = [self._frame(place, source, spans) for place, source in enumerate(self._sources)]
-        observed: dict[int, Observation] = {}
-        for place, frame in enumerate(frames):
-            # To count rows takes longer than to treat them: only where they may not be those that the query took.
-            if not self._is_as_it_was(place, spans):
-                observed[place] = Observation(f"jettison_settle_{place}")
-                frames[place] = frame.observe(observed[place], F.count(F.lit(1)).alias(_ROWS))
-        return Reading(spans, [frame.withColumn("jt_weight", F.lit(1.0)) for frame in frames], observed)
 
-    def _is_as_it_was(self, place: int, spans: Sequence[Span]) -> bool:
-        """Whether what some batches took is in files that nobody has changed since."""
+    def _proven(self, place: int, spans: Sequence[Span], counts: list[Count]) -> DataFrame:
+        """What some batches took of a source. Rows are counted where files do not tell that they are the same.
+
+        Those of batches that were counted and of others are counted apart: only of the first it is known how many they were.
+        """
+        if self._is_of_known_files(place, spans):  # to count rows takes longer than to treat them
+            return self._frame(place, spans)
+        frames: list[DataFrame] = []
+        for counted in (True, False):
+            if some := [span for span in spans if span.counted is counted]:
+                known = {sum(span.sources[place].rows for span in some)} if counted else set()
+                count = Count(Observation(f"jettison_settle_{place}_{counted}"), known | self._width(place, some))
+                frames.append(self._frame(place, some).observe(count.observed, F.count(F.lit(1)).alias(_ROWS)))
+                counts.append(count)
+        return reduce(DataFrame.unionByName, frames)
+
+    def _is_of_known_files(self, place: int, spans: Sequence[Span]) -> bool:
+        """Whether what some batches took is in files of which it is known that nobody has changed them."""
         if not all(_is_of_files(span.sources[place]) for span in spans):
             return False
-        for path, changed_ms in self._files(place, spans).items():
-            info = self._log(place).now(path)
-            # Some filesystems tell the time in seconds.
-            if info is None or info.mtime_ns is None or info.mtime_ns // 10**9 != changed_ms // 1000:
-                return False
-        return True
+        infos = [self._log(place).now(path) for path in self._files(place, spans)]
+        return all(info is not None and info.mtime_ns is not None for info in infos)
+
+    def _width(self, place: int, spans: Sequence[Span]) -> set[int]:
+        """How many rows there are in topics between the offsets, if none is missing; nothing for files."""
+        if all(_is_of_files(span.sources[place]) for span in spans):
+            return set()
+        return {sum(width(start, end) for start, end in self._offsets(place, spans))}
 
     def schemas(self, known: Sequence[Span]) -> list[Any]:
         """The columns of each source; nothing is read for them."""
-        example = next(span for span in known if len(span.sources) == len(self._sources))
-        return [
-            self._frame(place, source, [] if _is_of_files(example.sources[place]) else [example]).schema
-            for place, source in enumerate(self._sources)
-        ]
+        told = [span for span in known if len(span.sources) == len(self._sources)]
+        of_topics = [[span for span in told if not _is_of_files(span.sources[place])][:1] for place in self._places]
+        return [self._frame(place, of_topics[place]).schema for place in self._places]
 
-    def _frame(self, place: int, source: Source, spans: Sequence[Span]) -> DataFrame:
-        stretches = [span.sources[place] for span in spans]
-        reader: object = source(self._spark.read)
+    @property
+    def _places(self) -> range:
+        return range(len(self._sources))
+
+    def _frame(self, place: int, spans: Sequence[Span]) -> DataFrame:
+        if not all(_is_of_files(span.sources[place]) for span in spans):
+            stretches = joined(self._offsets(place, spans))
+            return reduce(DataFrame.unionByName, [self._topics(place).stretch(*each) for each in stretches])
+        files, reader = self._files(place, spans), self._sources[place](self._spark.read)
         if not isinstance(reader, DataFrameReader):
             hint = "return the reader that it was given, before `load`: reader.format('json').schema(...)"
             refuse("a source must return a reader", repr(reader), hint=hint, error=Unsupported)
-        if stretches and not _is_of_files(stretches[0]):
-            return self._of_topics(place, source, stretches)
-        return reader.load([_PATTERN.sub(r"\\\g<0>", path) for path in self._files(place, spans)])
+        if (base := base_path(files, reader.load([]).columns)) is not None:
+            reader = reader.option("basePath", base)
+        return reader.load([_PATTERN.sub(r"\\\g<0>", path) for path in files])
+
+    def _topics(self, place: int) -> TopicReader:
+        reader = self._sources[place](TopicReader(self._spark))
+        if not isinstance(reader, TopicReader):
+            hint = "return the reader that it was given, before `load`: reader.format('kafka').options(...)"
+            refuse("a source must return its reader", repr(reader), hint=hint, error=Unsupported)
+        return reader
 
     def _log(self, place: int) -> FileLog:
         """Read when it is needed: other sources keep something else there."""
@@ -135,45 +171,48 @@ class Stretches:
             found |= self._log(place).files(*_numbers(span.sources[place]))
         return found
 
-    def _of_topics(self, place: int, source: Source, stretches: Sequence[SourceStretch]) -> DataFrame:
-        frames: list[DataFrame] = []
-        for start, end in _joined([(self._start(place, each), each.end) for each in stretches]):
-            reader = source(self._spark.read).option("startingOffsets", json.dumps(start))
-            frames.append(reader.option("endingOffsets", json.dumps(end)).load())
-        return reduce(DataFrame.unionByName, frames)
-
-    def _start(self, place: int, stretch: SourceStretch) -> Any:
-        """Where a stretch begins; Spark has the very beginning in a file of the source's."""
-        start = stretch.start
-        if start is None:
-            first = (self._checkpoint / "sources" / str(place)).read("0") or b"{}"
-            start = json.loads(first[first.index(b"{") :])
-        # A partition that was new then was read from its beginning.
-        return {
-            topic: {one: start.get(topic, {}).get(one, _EARLIEST) for one in partitions}
-            for topic, partitions in stretch.end.items()
-        }
+    def _offsets(self, place: int, spans: Sequence[Span]) -> list[tuple[Any, Any]]:
+        """Where stretches of topics begin and end."""
+        beginning = (self._checkpoint / "sources" / str(place)).read("0")
+        stretches = [span.sources[place] for span in spans if span.sources[place].end is not None]
+        return [(start_of(each, beginning), each.end) for each in stretches]
 
 
-_EARLIEST = -2  # Spark's word for it in offsets
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Rows that are counted while they are read, and how many they may be: one of these numbers."""
+
+    observed: Observation
+    known: set[int]
+
+    def check(self) -> None:
+        """Raise `SourceGone` if they are not as many."""
+        read = int(self.observed.get[_ROWS])
+        if read not in self.known:
+            took = " or ".join(f"{rows:,}" for rows in sorted(self.known)) or "a number that is not known"
+            raise SourceGone(f"the source gives {read:,} rows where the query took {took}")
 
 
 class Reading:
     """The rows of some batches, and whether they were all there once they have been read."""
 
-    def __init__(self, spans: Sequence[Span], frames: list[DataFrame], observed: Mapping[int, Observation]) -> None:
-        self._spans, self.frames, self._observed = spans, frames, observed
+    def __init__(
+        self, spans: Sequence[Span], frames: list[DataFrame], counts: Sequence[Count], look_again: Callable[[], None]
+    ) -> None:
+        self._spans, self.frames, self._counts, self._look_again = spans, frames, counts, look_again
 
     def check(self) -> int:
-        """How many rows were read; raises `SourceGone` if they are not as many as the batches took."""
-        for place, observed in self._observed.items():
-            read, took = int(observed.get[_ROWS]), sum(span.sources[place].rows for span in self._spans)
-            if read != took and all(span.counted for span in self._spans):
-                raise SourceGone(f"the source gives {read:,} rows where the query took {took:,}")
+        """How many rows the batches took, after a query has run over them; raises `SourceGone` if it ran over others."""
+        for count in self._counts:
+            count.check()
+        self._look_again()
         return sum(span.rows for span in self._spans)
 
 
 def _is_of_files(stretch: SourceStretch) -> bool:
+    """Whether it is of files; so is nothing at all, which a folder gives before there is a file in it."""
+    if stretch.end is None:
+        return True
     if isinstance(stretch.end, dict) and stretch.end.keys() == {"logOffset"}:
         return True
     if isinstance(stretch.end, dict) and all(isinstance(each, dict) for each in stretch.end.values()):
@@ -183,22 +222,8 @@ def _is_of_files(stretch: SourceStretch) -> bool:
 
 
 def _numbers(stretch: SourceStretch) -> tuple[int, int]:
-    return -1 if stretch.start is None else int(stretch.start["logOffset"]), int(stretch.end["logOffset"])
-
-
-def _joined(stretches: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Stretches of offsets, with those put together that follow each other.
-
-    >>> _joined([(0, 5), (5, 9), (12, 15)])
-    [(0, 9), (12, 15)]
-    """
-    joined: list[tuple[Any, Any]] = []
-    for start, end in stretches:
-        if joined and joined[-1][1] == start:
-            joined[-1] = joined[-1][0], end
-        else:
-            joined.append((start, end))
-    return joined
+    start, end = (-1 if offset is None else int(offset["logOffset"]) for offset in (stretch.start, stretch.end))
+    return start, end
 
 
 def raise_if_other(error: Exception) -> None:

@@ -95,9 +95,7 @@ def needed(windows: Collection[Window], history: History, looks: Iterable[Look])
 def _holds(span: Span, stretches: Sequence[Window], looked: Sequence[Look]) -> bool:
     if span.shed:
         return any(look.first <= span.last and span.first <= look.last for look in looked)
-    if span.newest_us is None or span.oldest_us is None:
-        return False
-    return any(window.meets(span.oldest_us, span.newest_us) for window in stretches)
+    return any(span.may_hold(window.start_us, window.end_us - 1) for window in stretches)
 
 
 def parts(

@@ -67,6 +67,8 @@ class PlanReader:
             self._pilot.others_drop()
         written = analyzed_plan(text)
         self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
+        # Of several, Spark tells the times of one, which may have seen other rows than the rest.
+        self._pilot.times_are_of_all = bool(written) and sum(map(_is_watermark, written)) <= 1
         self._pilot.sees_all_input = sees_all_input(written, [point.seen_mark for point in self._points])
         margins_us, delay_us = self._tried(
             lambda: judged(written, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
@@ -99,6 +101,10 @@ class PlanReader:
             words = f"the query's plan cannot be read ({type(error).__name__}: {error})"
             self._pilot.fault("answers", words)
             return otherwise(words)
+
+
+def _is_watermark(node: Node) -> bool:
+    return node.text.lstrip("~").startswith("EventTimeWatermark")
 
 
 def sees_all_input(written: Sequence[Node], marks: Sequence[str]) -> bool:

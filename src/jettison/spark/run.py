@@ -33,6 +33,7 @@ from jettison.spark.drop_point import DropPoint
 from jettison.spark.listener import IDLE_AFTER_S, ProgressListener, ended_s, report_of
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.plan_reader import PlanReader
+from jettison.spark.session import shaping
 from jettison.spark.spark_errors import explained
 from jettison.spark.unstarted import launching
 from jettison.spark.untold_trigger import UntoldTrigger
@@ -86,7 +87,7 @@ class Run:
         _by_checkpoint[self._checkpoint] = self
         atexit.register(self._at_exit)
         try:
-            self.pilot.start(**facts)
+            self.pilot.start(session=shaping(self._spark), **facts)
             with launching() as started:
                 query = writer.option("checkpointLocation", self._checkpoint).start()
                 started(str(query.runId))

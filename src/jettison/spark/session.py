@@ -26,7 +26,20 @@ LOCAL: Mapping[str, str] = {
 }
 """What every session on one machine is given, those of the tests included."""
 
+SHAPING = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.legacy.timeParserPolicy",
+)
+"""Settings of a session on which answers depend."""
+
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def shaping(spark: SparkSession) -> dict[str, str]:
+    """The settings of a session on which the answers of its queries depend."""
+    return {name: str(spark.conf.get(name)) for name in SHAPING}
 
 
 @contextmanager
