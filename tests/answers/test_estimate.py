@@ -236,18 +236,9 @@ def test_bounds_of_huge_values_are_those_of_small_ones_or_none(power):
             assert found.upper - found.lower <= 2.0 * times * (near[name].upper - near[name].lower)
 
 
-@pytest.mark.parametrize(("offset", "is_clear"), [(0.0, True), (1e4, True), (1.7e9, False), (1e15, False)])
-def test_bounds_whose_width_is_that_of_rounding_are_flagged(offset, is_clear):
-    random = np.random.default_rng(5)
-    x, w = random.normal(0.0, 10.0, 5000), np.full(5000, 4.0)
-    found = answers(x + offset, w)
-    assert bool(found["avg"].clear) == is_clear
-    assert found["sum"].clear, "its width is that of the values themselves"
-    assert found["avg"].enough
-
-
-def test_a_group_of_zeros_has_clear_bounds():
-    assert all(one.clear for one in answers(np.zeros(200), np.full(200, 4.0)).values())
+@pytest.mark.parametrize("value", [0.0, 8.0, 1.7e9])
+def test_a_group_of_equal_values_has_bounds(value):
+    assert all(one.clear for one in answers(np.full(200, value), np.full(200, 4.0)).values())
 
 
 def test_missing_values_are_passed_over():

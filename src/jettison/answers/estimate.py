@@ -143,8 +143,8 @@ class Estimate:
     """An answer and its bounds.
 
     `exact` holds where no row of the group could have been dropped; then the answer, and both its bounds, are `plain`.
-    `enough` holds where enough rows were kept for the bounds to be trusted, `clear` where their width is the sample's and
-    not that of rounding. A bound that is not finite is none.
+    `enough` holds where enough rows were kept for the bounds to be trusted, `clear` where numbers did not overflow. A
+    bound that is not finite is none.
     """
 
     value: Value
@@ -161,7 +161,7 @@ class Estimate:
         low, high = ((side > -math.inf) & (side < math.inf) for side in (self.lower, self.upper))
         missing = ops.divide(0.0, 0.0)
         lower, upper = ops.where(low, self.lower, missing), ops.where(high, self.upper, missing)
-        return replace(self, lower=lower, upper=upper, clear=low & high & self.clear)
+        return replace(self, lower=lower, upper=upper, clear=low & high)
 
 
 Answer = Callable[[Ops, Estimate], Value]
@@ -297,10 +297,9 @@ def _around(
 ) -> Value:
     """Bounds of a value whose variance is the sum of u (x - centre) squared over `size` squared, from raw sums.
 
-    What rounding can have taken from the spread of x is added to it, so that bounds are never too short for it; where that
-    is more than is left of the spread, they are not clear. Where the skewness of x is lost in rounding, or its third
-    moment has overflowed, both bounds move away by the largest that so many rows can have. All is computed in units of
-    `scale`, so that no other power overflows.
+    What rounding can have taken from the spread of x is added to it, so that bounds are never too short for it. Where the
+    skewness of x is lost in rounding, or its third moment has overflowed, both bounds move away by the largest that so
+    many rows can have. All is computed in units of `scale`, so that no other power overflows.
     """
 
     def of_sums(mean: Value, square: Value, cube: Value, most: Value, weight: Value) -> Value:
@@ -318,18 +317,15 @@ def _around(
         lost, plain = _ROUNDING * (weights.kept + 5.0) * square, square - mean * mean
         spread = ops.larger(plain, lost) + lost  # below what is lost, digits say nothing
         third, shift = cube - mean * (3.0 * square - 2.0 * mean * mean), mean - centre
-        clear = plain + shift * shift >= lost
-        return ops.once((shift, spread, third, lost * ops.sqrt(square), clear, *rest), of_spread)
+        return ops.once((shift, spread, third, lost * ops.sqrt(square), *rest), of_spread)
 
-    def of_spread(
-        shift: Value, spread: Value, third: Value, lost: Value, clear: Value, most: Value, *rest: Value
-    ) -> Value:
+    def of_spread(shift: Value, spread: Value, third: Value, lost: Value, most: Value, *rest: Value) -> Value:
         cubed, is_known = spread * ops.sqrt(spread), (third > -_LARGEST) & (third < _LARGEST)
         skewness = ops.smaller(ops.larger(over(ops, ops.where(is_known, third, 0.0), cubed), -most), most)
         noise = ops.where(is_known, over(ops, 3.0 * lost, cubed), _LARGEST)
-        return ops.once((shift, cubed, spread + shift * shift, clear, skewness, noise, most, *rest), of_skewness)
+        return ops.once((shift, cubed, spread + shift * shift, skewness, noise, most, *rest), of_skewness)
 
-    def of_skewness(shift: Value, cubed: Value, square: Value, clear: Value, *rest: Value) -> Value:
+    def of_skewness(shift: Value, cubed: Value, square: Value, *rest: Value) -> Value:
         skewness, noise, most, weight, scale = rest
         near, far, noise = _skewness(ops, skewness, noise, most, weight)
         bend = shift * (3.0 * square - 2.0 * shift * shift)  # of the third moment about the centre: without skewness
@@ -337,17 +333,15 @@ def _around(
         per = over(ops, 1.0, square * ops.sqrt(square))
         thirds = (bend + cubed * near, bend + cubed * far, cubed * noise)
         rows = effective_rows(ops, weights)
-        return ops.once((*thirds, per, margin, _unit(ops, weights, weight, z), rows, clear), bounds)
+        return ops.once((*thirds, per, margin, _unit(ops, weights, weight, z), rows), bounds)
 
-    def bounds(
-        near: Value, far: Value, noise: Value, per: Value, margin: Value, unit: Value, rows: Value, clear: Value
-    ) -> Value:
+    def bounds(near: Value, far: Value, noise: Value, per: Value, margin: Value, unit: Value, rows: Value) -> Value:
         # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative.
         # Of very few rows it can exceed t, which would draw a bound past the value.
         t = _student(ops, rows, z)
         lower = value - margin * ops.larger(t + unit * (per * (noise - ops.smaller(near, far))), 0.0)
         upper = value + margin * ops.larger(t + unit * (per * (noise + ops.larger(near, far))), 0.0)
-        return answer(ops, Estimate(value, lower, upper, value, weights.certain, rows >= FEW_ROWS, clear))
+        return answer(ops, Estimate(value, lower, upper, value, weights.certain, rows >= FEW_ROWS))
 
     means = (over(ops, part, weights.risk) for part in (moments.risk_sum, moments.risk_square, moments.risk_cube))
     most = ops.sqrt(ops.larger(effective_rows(ops, weights), 1.0))

@@ -82,8 +82,8 @@ def count(
         estimate rounded into that type, null where it does not fit; `lower` and `upper` (double: a bound of a long need
         not be one; null where there is none); `kept` (long: the rows that the answer rests on); and `status`: 'exact'
         when no row of the window can have been dropped; 'unconfirmed' when nobody can tell how far the answer may be off:
-        rows of the window may have been dropped but none that could have been is left in this group, numbers are not
-        finite, or rounding hides how values spread; 'bounded'; 'few rows' when too few rows were kept for the bounds to
+        rows of the window may have been dropped but none that could have been is left in this group, or numbers are not
+        finite; 'bounded'; 'few rows' when too few rows were kept for the bounds to
         be trusted; 'dependent rows' when rows that share one decision were, or may have been, taken for several, so that
         the bounds are too short.
 
