@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ from pyspark.sql import functions as F
 import jettison as jt
 from jettison.lab.bench.streams import KeepShare
 from jettison.settle.settlement import reconcile
-
-if os.environ.get("JETTISON_TEST_KAFKA") != "1":
-    pytest.skip("on a real broker: run `make test-kafka`", allow_module_level=True)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

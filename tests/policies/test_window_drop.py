@@ -29,7 +29,7 @@ MICROSECOND = 1e-6
 
 @dataclass
 class Engine:
-    """Windows as Spark evaluates them in append mode: late rows go, closed windows are delivered, marks are obeyed."""
+    """Windows as Spark evaluates them in append mode: late rows go, closed windows are delivered, marks are followed."""
 
     policy: WindowDrop
     delay: int

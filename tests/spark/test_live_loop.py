@@ -110,8 +110,8 @@ def overloaded(live: Live, feed: Feed, rows_per_s: float) -> float:
     live.until(lambda: len(live.batches(up_s)) >= batches, f"{batches} batches of the overload")
     # A controller that has cut the share to its floor, and stays there, never comes to this.
     live.until(
-        lambda: sheds_fairly(live.batches(up_s), FAIR_SHARE),
-        f"batches that drop rows and keep {FAIR_SHARE:.2f} of them",
+        lambda: sheds_fairly(live.batches(up_s), FAIR_SHARE, STEADY_BATCHES),
+        f"{STEADY_BATCHES} batches in a row that drop rows and keep {FAIR_SHARE:.2f} of them",
     )
     return up_s
 
@@ -149,7 +149,7 @@ def test_below_capacity_nothing_is_dropped_and_answers_are_exact(stepped: Steppe
 
 @long
 def test_at_three_times_the_capacity_every_batch_loses_rows_but_not_too_many(stepped: Stepped) -> None:
-    steady = stepped.overload[SETTLING_BATCHES:]
+    steady = stepped.overload[-STEADY_BATCHES:]
     assert all(map(dropped, steady)), stepped.live.story()
     assert statistics.median(map(kept_share, steady)) >= FAIR_SHARE, stepped.live.story()
 
@@ -166,7 +166,7 @@ def test_at_three_times_the_capacity_latency_comes_back_and_most_of_what_can_be_
 def test_no_answer_that_misses_rows_is_called_exact(stepped: Stepped) -> None:
     exact = {key: n.value for key, n in stepped.answers.items() if n.status == "exact"}
     assert exact == {key: stepped.truth[key] for key in exact}
-    begin_s, end_s = (stepped.overload[place]["started_s"] for place in (SETTLING_BATCHES, -1))
+    begin_s, end_s = (stepped.overload[place]["started_s"] for place in (-STEADY_BATCHES, -1))
     shed = stepped.answers_between(begin_s, end_s)
     assert shed
     assert not {n.status for n in shed.values()} - {"bounded", "few rows", "unconfirmed"}
@@ -204,7 +204,7 @@ def costly_rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 @long
 def test_costly_rows_are_shed_only_above_capacity_and_not_too_many(costly_rows: Costly) -> None:
-    live, steady = costly_rows.live, costly_rows.overload[SETTLING_BATCHES:]
+    live, steady = costly_rows.live, costly_rows.overload[-STEADY_BATCHES:]
     assert sum(map(dropped, costly_rows.calm)) == 0, live.story()
     assert all(map(dropped, steady)), live.story()
     assert statistics.median(map(kept_share, steady)) >= FAIR_SHARE, live.story()

@@ -62,7 +62,7 @@ class Costs:
         prove nor refute, must not turn one slow batch into a flood.
         """
         fixed_s = min(self.fixed_s, expected_s / 2)
-        return (shown_s - fixed_s) / (expected_s - fixed_s)
+        return max(shown_s - fixed_s, 0.0) / (expected_s - fixed_s)
 
 
 class Running(NamedTuple):

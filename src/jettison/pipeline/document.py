@@ -119,7 +119,7 @@ class Pipeline(Struct, forbid_unknown_fields=True, frozen=True):
             [Input(name, body.rate, body.values) for name, body in self.inputs.items()],
             [as_box(name, body) for name, body in self.boxes.items()],
             [Output(name, body.reads, as_qos(name, body.qos, network.value)) for name, body in self.outputs.items()],
-            integral_values=network.integral_values,
+            integral_values=bool(network.integral_values),
         )
 
     @property

@@ -168,7 +168,9 @@ class NetworkFile(PolicyFile, tag="network", frozen=True):
     """Rows are dropped where the outputs lose least, by what their `qos` says."""
 
     value: Annotated[str, Meta(description="column that value graphs speak of")] = "value"
-    integral_values: Annotated[bool, Meta(description="whether that column holds whole numbers only")] = False
+    integral_values: Annotated[
+        bool | None, Meta(description="whether that column holds whole numbers only; as its type says, if left out")
+    ] = None
     semantic: Annotated[bool, Meta(description="whether to drop by value")] = False
 
     @property

@@ -1,4 +1,4 @@
-"""Notices rows that are kept and dropped in lumps: too many of them are equal in what is said to tell them apart."""
+"""Notices rows that share one fate in great numbers: they are equal in what is said to tell them apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jettison.core.stats import PointStats, Stats
 
 _ENOUGH_ROWS = 1000
 _SIGMAS = 6.0
-_OFF = 0.1  # of the rows: keys of some hundred rows each are no lumps yet
+_OFF = 0.1  # of the rows: keys of some hundred rows each are not equal enough yet
 _ODD = 5  # batches in a row: equal rows are odd in nearly all of them
 
 

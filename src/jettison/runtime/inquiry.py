@@ -16,6 +16,7 @@ _LAG_S = 1.0  # between two questions where they only tell the lag
 _RARER = 20.0  # times what an answer takes, from which on questions are rarer
 _SLOWEST_S = 5.0  # between two questions: an answer for which this is too short a pause is a slow one
 _HANGS_S = 30.0  # without an answer, after which none is waited for
+_MOST = 2.0**53  # rows, beyond which one more makes no difference to a float
 _LONGEST = 80  # of an answer that is quoted, in characters
 _TRIES = 5  # failures in a row, each with twice the pause before it; or slow answers: a machine is busy at times
 _RETRY_S = 60.0  # between two questions to a source that was given up: a broker may come back
@@ -106,7 +107,7 @@ def _rows(answer: object) -> float | None:
     if answer is None:
         return None
     rows = float(answer) if isinstance(answer, Real) and not isinstance(answer, bool) else math.nan
-    if not 0 <= rows < math.inf:
+    if not 0 <= rows < _MOST:
         hint = "count rows from any beginning, and return None where the count is not known"
         refuse("`ask` must return how many rows the source has had", repr(answer)[:_LONGEST], hint=hint)
     return rows

@@ -47,8 +47,8 @@ class QueryFacts:
         """That, in words, where the query that runs is not the one that was guarded."""
         self.takes_every_row: bool | None = None
         """Whether the query has nothing in it that may stop before all rows, as a limit does; `None`: not known yet."""
-        self.times_are_of_all = True
-        """Whether the event times that Spark reports of a batch are those of all rows that count, as far as is known."""
+        self.times_are_of_all = False
+        """Whether the event times that Spark reports of a batch are of all rows that count: not before a plan says so."""
         self.sees_all_input = False
         """Whether the only drop point certainly sees the rows that count as the query's input, each once, and no others."""
 

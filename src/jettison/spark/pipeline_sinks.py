@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -43,13 +44,14 @@ def batch_sink(output: OutputFile, name: str, checkpoint: str, *, where: str) ->
     Nothing else is replaced: the batches of a new checkpoint, whose numbers begin again at 0, are others.
     """
     root, options = output.path.rstrip("/"), expanded(output.options, where=where)
+    series = cache(partial(_series, name, checkpoint))  # read with the first batch: none may fail for it later
 
     def write(rows: DataFrame, batch_id: int) -> None:
         writer = shaped(rows, output).write.format(output.format).options(**options)
         if output.format in _FILES:
-            writer.mode("overwrite").save(f"{root}/batch={batch_id}-{_series(name, checkpoint)}")
+            writer.mode("overwrite").save(f"{root}/batch={batch_id}-{series()}")
         elif output.format == "delta":
-            once = writer.option("txnAppId", f"jettison {_series(name, checkpoint)}")
+            once = writer.option("txnAppId", f"jettison {series()}")
             once.option("txnVersion", str(batch_id)).mode("append").save(output.path)
         else:
             writer.mode("append").save(output.path or None)

@@ -53,6 +53,7 @@ class PlanReader:
         if not self._unread or self._batches < self._next_try:
             return
         self._next_try = self._batches + min(self._batches, _LONGEST_WAIT)
+        self._pilot.times_are_of_all = False  # should this fail
         text = explained(query.explain)
         if not (any(name in text for name in self.plan_metrics) or is_cut_short(text)):
             self._unread.clear()

@@ -19,7 +19,7 @@ _NOT_MEASURED = "Not measured yet.\n"
 
 
 def page(text: str, folder: Path) -> str:
-    """The same page with its tables made anew."""
+    """The same page with its tables made again."""
     return _BLOCK.sub(lambda found: found[1] + table(stored(folder, found[2])) + found[3], text)
 
 
