@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import Counter
 from contextlib import AbstractContextManager
@@ -15,6 +16,7 @@ log = logging.getLogger("jettison")
 
 _STOPS_ALL = ("plan", "publish", "silence", "controller")
 _STOPS_NEW = "ledger"  # a plan is on record before it is used
+_FIGURES = re.compile(r"[\d.,]+")
 
 
 class Faults:
@@ -44,12 +46,26 @@ class Faults:
         self._ledger, self._lock = ledger, lock
         self.counts: Counter[str] = Counter()
         self._standing: dict[str, str] = {}
+        self._found: set[tuple[str, str]] = set()
 
     def __call__(self, kind: str, detail: str) -> None:
         """Count a failure, put it on record, and warn the first time its kind occurs."""
         detail = redacted(detail)
         if self._count(kind, detail):
             log.warning("jettison: %s (further faults of this kind are only counted)", detail)
+        self._record(kind, detail)
+
+    def finding(self, kind: str, said: str) -> None:
+        """Tell what was found, if anything was: each wording once, whatever its figures."""
+        said = redacted(said)
+        found = kind, _FIGURES.sub("", said)
+        if said and found not in self._found:
+            self._found.add(found)
+            self._count(kind, said)
+            log.warning("jettison: %s", said)
+            self._record(kind, said)
+
+    def _record(self, kind: str, detail: str) -> None:
         try:
             self._ledger.fault(time.time(), kind, detail)
         except Exception as error:

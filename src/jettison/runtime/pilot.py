@@ -368,9 +368,8 @@ class Pilot:
 
     def _latency_s(self, stats: Stats) -> float | None:
         """Latency of the row that waited longest: observed, or else inferred from the trigger before."""
-        for kind, said in (("arrival", self.controller.said_of_arrivals), ("source", self.controller.said_of_source)):
-            if said and kind not in self.faults:
-                self.fault(kind, said)
+        self.fault.finding("arrival", self.controller.said_of_arrivals)
+        self.fault.finding("source", self.controller.said_of_source)
         observed_s = self.controller.latency_s(stats)
         if observed_s is not None or not stats.seen:
             return observed_s

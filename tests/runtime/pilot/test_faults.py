@@ -46,6 +46,17 @@ def test_a_fault_that_repeats_is_counted_and_recorded_each_time_but_warned_of_on
     assert [fault["kind"] for fault in records(folder, "fault")] == ["controller"] * 3
 
 
+def test_whatever_is_found_of_a_column_is_told_once_and_so_is_what_is_found_later(fly, folder, caplog):
+    pilot = fly(FakePublisher())
+    behind, none = "the arrival column is {} s behind the clock", "the arrival column cannot be one of arrivals"
+    for number, said in enumerate([behind.format("3.1"), behind.format("3.2"), none, "", none]):
+        pilot.controller.said_of_arrivals = said
+        pilot.batch(counted(number))
+    assert [fault["detail"] for fault in records(folder, "fault")] == [behind.format("3.1"), none]
+    assert warnings(caplog) == [f"jettison: {behind.format('3.1')}", f"jettison: {none}"]
+    assert pilot.faults == {"arrival": 2}
+
+
 def test_the_first_fault_of_a_kind_is_said_though_another_is_counted_at_the_same_time(folder, caplog):
     class Between:
         """A lock that lets another thread in as soon as it is free."""
