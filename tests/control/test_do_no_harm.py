@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from jettison.lab.sim.harm import CASES, COLD_FILES, COLD_KAFKA, COSTLY_ROWS
 from jettison.lab.sim.plant import Batch, Plant, PlantSettings, row_latency_s
 from jettison.lab.sim.scenarios import FRESH_SEEDS
 
+DOCS = Path(__file__).parents[2] / "docs"
 MINUTE_S = 60.0
 COLD = {"files": COLD_FILES, "kafka": COLD_KAFKA, "warm process": PlantSettings()}
 
@@ -288,6 +291,14 @@ def test_a_dry_run_that_would_shed_returns_to_keeping_all(peak: float) -> None:
 def test_few_rows_and_a_large_fixed_cost_drop_nothing(rate: float, seed: int) -> None:
     plant = PlantSettings(fixed_s=1.4, noise=0.05, lump_s=0.1, first_batch_s=3.0, seed=seed)
     assert dropped(run(plant, rate, 150.0, 3.0)) == 0.0
+
+
+def test_the_guide_counts_the_cases_below_capacity() -> None:
+    """Those in which what is dropped is all that is judged."""
+    told = [case for case in CASES if all(figure.name.startswith("dropped") for figure in case.figures)]
+    unasked = [case for case in told if "source asked" not in case.name]
+    (count,) = re.findall(r"In (\d+) of the (\d+) cases below capacity", (DOCS / "controller.md").read_text())
+    assert count == (str(len(unasked) - 1), str(len(unasked))), "all but the one that the guide names"
 
 
 def test_nine_in_ten_flash_crowds_are_over_soon_after_they_are_over() -> None:

@@ -195,6 +195,10 @@ def _after(step_s: float, before: float, then: float) -> Callable[[float], float
     return lambda now_s: before if now_s < step_s else then
 
 
+def _ramp(now_s: float) -> float:
+    return 3 * min(1.0, 0.2 + now_s / 30)
+
+
 def _waves(low: float, high: float) -> Callable[[float], float]:
     """Ten seconds of each in turn."""
     return lambda now_s: high if int(now_s / 10.0) % 2 else low
@@ -249,7 +253,8 @@ CASES: Sequence[Case] = (
     Case("cold start, rows of 0.9 ms, 3x", COLD_COSTLY, _steady(3.0), 6.0, _held(20.0, 3.0)),
     Case("cold start of a network, 3x", COLD_NETWORK, _steady(3.0), 8.0, _held(20.0, 3.0)),
     Case("cold start, a hot loop, 3x", COLD_LOOP, _steady(3.0), 5.0, _held(20.0, 3.0)),
-    Case("rows of 0.9 ms, ramp to 3x", COSTLY, lambda t: 3 * min(1.0, 0.2 + t / 30), 6.0, _held(60.0, 3.0)),
+    Case("rows of 0.9 ms, warm process, ramp to 3x", COSTLY, _ramp, 6.0, _held(60.0, 3.0)),
+    Case("cold start, rows of 0.9 ms, ramp to 3x", COLD_COSTLY, _ramp, 6.0, _held(60.0, 3.0)),
     Case("a sink of 1.2 s, 100 rows/s", SLOW_SINK, _steady(1.0), 3.0, NOTHING, rate=100.0),
     _near_the_bound(0.93, 0.0, at_most=0.0),
     _near_the_bound(0.93, 0.05, at_most=0.02),
@@ -308,6 +313,7 @@ CASES = (
     _asked("cold start from Kafka, 3x"),
     _asked("cold start from Kafka, 10x"),
     _asked("cold start, rows of 0.9 ms, 3x"),
+    _asked("cold start, rows of 0.9 ms, ramp to 3x"),
     _asked("cold start of a network, 3x"),
     _asked("cold start, a hot loop, 3x"),
 )
