@@ -89,6 +89,17 @@ def test_keeping_all_meets_every_bar_on_what_is_dropped(ran: list[Case]) -> None
     assert all(result.holds for result in results if "dropped" in result.name)
 
 
+def test_a_clock_that_is_off_is_judged_by_when_rows_come_out_too() -> None:
+    """From the settled time on: a slow start is not of the clock's making."""
+    clocks = [trial.case for trial in harm.TRIALS.values() if trial.judge is harm._clock]
+    assert [(case.arrival_behind_s, case.wild_one_in) for case in clocks] == [(4.0, 0), (3600.0, 0), (0.0, 30_000)]
+    (case, *_), seconds = clocks, range(20, 31)
+    for took_s, holds in ((2.0, True), (7.0, False)):
+        run = run_of((1, 19, 10, 1.0), *((s, took_s, s, 1.0) for s in seconds), duration_s=31.0)
+        dropped, in_time = (harm._result(case, run, *figure) for figure in harm._clock(case, run, 1.0))
+        assert (dropped.holds, in_time.holds) == (True, holds)
+
+
 def test_no_case_arrives_for_longer_than_it_may_take() -> None:
     assert all(trial.case.duration_s <= 200.0 for trial in harm.TRIALS.values())
 
