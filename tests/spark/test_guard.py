@@ -22,7 +22,7 @@ from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.schedule import Schedule
 from jettison.spark.channel import Channel
 from jettison.spark.drop_point import DropPoint, identity_hash
-from jettison.spark.guard import _with_arrivals, guarded
+from jettison.spark.guard import _arrival_counts, _with_arrivals, guarded
 from jettison.spark.mechanisms import RandomMechanism
 from spark_since import ACCOUNTING
 
@@ -156,6 +156,22 @@ def test_arrivals_are_looked_at_whatever_the_ids_are(spark: SparkSession, every:
     point = DropPoint("rows", IDS, arrival="at")
     looked_at = _with_arrivals(rows, point, plan, F.lit(1.0)).where("jt_arrived is not null")
     assert within_sampling_error(looked_at.count(), 16_000, 1 / (every or 16))
+
+
+def test_single_wild_timestamps_do_not_reach_the_observed_arrivals(spark: SparkSession) -> None:
+    """Two of 16,000 rows, all of them looked at; rows arrive within ten seconds."""
+    begin_s = 1_790_000_000
+    at = f"timestamp_millis({begin_s}000L + id * 10000 div 16000)"
+    wild = "when 5000 then timestamp'1970-01-02' when 11000 then timestamp'9999-12-30'"
+    rows = spark.range(16_000).selectExpr("id", f"case id {wild} else {at} end at")
+    plan = F.struct(F.lit(0).alias("now_us"), F.lit(1).cast("bigint").alias("look_every"))
+    point = DropPoint("rows", ("id",), arrival="at")
+    looked_at = _with_arrivals(rows, point, plan, F.lit(1.0))
+    assert looked_at.where("year(timestamp_micros(jt_arrived)) in (1970, 9999)").count() == 2
+    (observed,) = looked_at.agg(*_arrival_counts(point)).select("arrivals_us").collect()
+    oldest_us, newest_us = observed.arrivals_us
+    assert begin_s <= oldest_us / 1e6 <= begin_s + 1
+    assert begin_s + 9 <= newest_us / 1e6 <= begin_s + 10
 
 
 def test_a_lower_fraction_keeps_a_subset(spark: SparkSession, keep: Callable[..., DataFrame]) -> None:

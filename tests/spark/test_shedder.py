@@ -26,7 +26,7 @@ from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime import plan_file
 from jettison.runtime.schedule import Schedule
 from spark_since import ACCOUNTING
-from told_stream import await_plan
+from told_stream import await_plan, until
 
 
 def start(shedder: jt.Shedder, rows: DataFrame, out: Path, *, id: str = "id", **guard: Any) -> Any:
@@ -109,6 +109,42 @@ def test_the_plan_changes_without_a_restart(source, numbered, tmp_path: Path) ->
     assert all(plan["cause"] for plan in plans)
     assert {record["plan_version"] for record in shedder.ledger.records("batch")} == {1, 2, 3}
     query.stop()
+
+
+@pytest.mark.parametrize("while_it_runs", [0, 1])
+def test_a_plan_made_while_a_batch_runs_is_that_of_the_next_batch(
+    source, numbered, tmp_path: Path, while_it_runs: int
+) -> None:
+    """Though the next batch's rows are there already, and no report has come since."""
+    policy, held, kept = KeepShare(1.0), threading.Event(), []
+
+    def sink(rows: DataFrame, batch: int) -> None:
+        kept.append(rows.count())
+        if batch == while_it_runs:
+            held.set()
+            assert go_on.wait(120.0)
+
+    go_on = threading.Event()
+    shedder = jt.Shedder(latency="1 minute", checkpoint=tmp_path / "c", policy=policy)
+    query = shedder.start(shedder.guard(source.stream(), row_id="id").writeStream.foreachBatch(sink))
+    pilot = shedder._run.pilot
+    for batch in range(while_it_runs + 2):
+        source.land(numbered(100 * batch, 100 * batch + 100))
+        until(lambda batch=batch: held.is_set() or pilot.tally.batches > batch)
+        if batch == while_it_runs:
+            policy.keep_fraction = 0.0
+    until(lambda: pilot.plan.version == 2)
+    await_plan(pilot)
+    assert len(kept) == while_it_runs + 1, "the next batch has not started"
+    go_on.set()
+    query.processAllAvailable()
+    until(lambda: shedder.ledger.totals().batches >= while_it_runs + 2)
+    query.stop()
+    assert kept == [100] * (while_it_runs + 1) + [0]
+    batches = list(shedder.ledger.records("batch"))
+    assert [batch["plan_version"] for batch in batches] == [1] * (while_it_runs + 1) + [2]
+    (made,) = (plan["at_s"] for plan in shedder.ledger.records("plan") if plan["version"] == 2)
+    assert batches[-2]["started_s"] < made < batches[-1]["started_s"]
 
 
 def forged(plans: list[Any]) -> bytes:
