@@ -32,6 +32,14 @@ def test_keeping_everything_has_no_error(stream):
     assert (made.missing, made.count_error) == (0, 0.0)
 
 
+def test_how_values_scatter_is_judged_by_hand():
+    """One group of 100 rows of which one holds all there is, and one of a value that never changes."""
+    lonely = Window(np.repeat([0, 1], 100), np.concatenate([np.eye(1, 100)[0] * 100.0, np.full(100, 7.0)]))
+    deviation, furthest = Stream("lonely", [lonely], 2).scatter()
+    assert deviation == pytest.approx((99**0.5 + 0.0) / 2)
+    assert furthest == pytest.approx((99.0**2 + 1.0) / (99.0**2 + 99.0))
+
+
 def test_all_methods_process_the_rows_that_they_are_asked_to(stream):
     for make in methods(stream):
         made = run_at(stream, make, 0.2, seed=1)

@@ -53,14 +53,15 @@ class AtSetting(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Results:
     """Everything that was measured: at equal rows processed, by stream, share and method; at the paper's own setting and
-    beside it, by stream; the paper's own form on the taxi-like stream, for each of `BIASES`; and how far consecutive windows
-    lie apart, by stream.
+    beside it, by stream; the paper's own form on the taxi-like stream, for each of `BIASES`; how far consecutive windows
+    lie apart, by stream; and how values scatter within groups.
     """
 
     runs: Mapping[tuple[str, float, str], Run]
     settings: Mapping[str, AtSetting]
     by_bias: Sequence[Run]
     shifts: Mapping[str, Sequence[ConceptShift]]
+    scatter: Mapping[str, tuple[float, float]]
     joins: Sequence[JoinOutcome]
     borrowing: Mapping[str, Sequence[BorrowOutcome]]
 
@@ -117,6 +118,7 @@ def measure(*, quick: bool, seed: int) -> Results:
             {name: future.result() for name, future in settings.items()},
             [future.result() for future in by_bias],
             {one.name: shifts_of(one) for one in [steady_taxi, *grouped[1:]]},
+            {one.name: one.scatter() for one in grouped},
             joins.result(),
             {name: [future.result() for future in futures] for name, futures in borrowing.items()},
         )
@@ -175,6 +177,13 @@ def _sections(results: Results) -> list[Section]:
     rows, error = "rows processed", "mean error over groups"
     return [
         Section("Figure 2: drift", table(["stream", "distance", "overlap", "top ten changed"], shifts)),
+        Section(
+            "How values scatter within groups",
+            table(
+                ["stream", "deviation over mean", "of the variance, from 1 % of the rows"],
+                [[name, *of] for name, of in results.scatter.items()],
+            ),
+        ),
         Section(
             "Figures 7 to 9: at the paper's setting, b = 98 %",
             table(["stream", "what", "method", rows, "error", "95th percentile", "groups missing"], at_setting),

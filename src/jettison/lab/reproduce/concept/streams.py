@@ -44,6 +44,21 @@ class Stream:
     windows: Sequence[Window]
     group_count: int
 
+    def scatter(self) -> tuple[float, float]:
+        """Standard deviation of values within their group and window over its mean, and the part of their variance that
+        comes from the hundredth of the rows that are furthest from their mean.
+        """
+        squares, relative = [], []
+        for window in self.windows:
+            rows = np.maximum(np.bincount(window.groups), 1)
+            mean = np.bincount(window.groups, window.values) / rows
+            squares.append((window.values - mean[window.groups]) ** 2)
+            deviation = np.sqrt(np.bincount(window.groups, squares[-1]) / rows)
+            there = mean[window.groups] > 0
+            relative.append(deviation[window.groups][there] / mean[window.groups][there])
+        furthest = np.sort(np.concatenate(squares))[::-1]
+        return float(np.mean(np.concatenate(relative))), float(furthest[: len(furthest) // 100].sum() / furthest.sum())
+
 
 def grouped(name: str, popularity: Floats, *, rows: int, windows: int, drift: float, seed: int) -> Stream:
     """Groups that trade places: in every window a share `drift` of all groups changes its popularity.
