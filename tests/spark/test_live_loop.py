@@ -286,11 +286,18 @@ def sheds(live: Live, feed: Feed, *, said: str = "", fair: Callable[[Live], bool
 
 
 @long
-def test_an_overload_is_shed_though_some_rows_claim_to_be_from_1970(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arrival", "said"),
+    [("at - interval 1 hour", "arrival"), ("if(id % 1000 = 500, timestamp_seconds(0), at)", "")],
+    ids=["1 h behind", "rows from 1970"],
+)
+def test_an_overload_is_shed_though_a_clock_is_wrong(
+    spark: SparkSession, tmp_path: Path, arrival: str, said: str
+) -> None:
     feed = Feed(tmp_path / "in", CALM)
-    rows = feed.stream(spark).withColumn("arrived", F.expr("if(id % 1000 = 500, timestamp_seconds(0), at)"))
+    rows = feed.stream(spark).withColumn("arrived", F.expr(arrival))
     live = start(rows, tmp_path, Collected(), row_ms=1, arrival="arrived", bound_s=SHORT_BOUND_S)
-    assert max(batch["latency_s"] for batch in sheds(live, feed)) < 3600.0, live.story()
+    assert max(batch["latency_s"] for batch in sheds(live, feed, said=said)) < 3600.0, live.story()
 
 
 SEEN_ROWS = {"value": np.arange(100.0)}
