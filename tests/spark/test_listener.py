@@ -214,6 +214,25 @@ def test_the_recent_rate_covers_the_time_until_the_newest_row(
     assert (report.recent_rows_per_s, report.plan_version) == (rate, 3)
 
 
+WILD_US = {"1970": 0, "9999": 253_402_214_400_000_000}
+
+
+@pytest.mark.parametrize("wild", [(0, "1970"), (1, "9999")], ids=["1970", "9999"])
+def test_in_a_batch_of_few_rows_a_single_wild_timestamp_counts_for_nothing(wild: tuple[int, str]) -> None:
+    """There it is one of the quantiles: the latency on record was 56 years."""
+    point, found = DropPoint("rides", ("id",), arrival="at"), progress("ours", 1).progress
+    started_us = round(report_of(found, (), {}).started_s * 1e6)
+    place, year = wild
+    arrivals = [started_us - 2_000_000, started_us]
+    arrivals[place] = WILD_US[year]
+    found.observedMetrics = progress(
+        "ours", 1, {point.metric: {"kept": 5, "arrivals_us": arrivals}}
+    ).progress.observedMetrics
+    report = report_of(found, (point,), {"rides": RandomMechanism()})
+    right_s = arrivals[1 - place] / 1e6
+    assert (report.oldest_arrival_s, report.newest_arrival_s) == (right_s, right_s)
+
+
 def test_without_a_plan_there_is_no_recent_rate() -> None:
     point = DropPoint("rides", ("id",), arrival="at")
     arrivals = {"kept": 5, "recent": None, "oldest_us": 1, "newest_us": 2}

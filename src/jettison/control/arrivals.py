@@ -10,6 +10,8 @@ from jettison.core.stats import Stats
 
 CHANGE = 0.3
 """Relative change of the arrival rate from which it is followed at once."""
+YEAR_S = 366 * 86_400.0
+"""A stamp further from the clock is in another unit, or of another thing."""
 _SMOOTHING_S = 2.0
 _RECENT_S = 1.0
 _STEP_SHOWN = 0.7  # of the rows that a step would add or spare within the last second, how many must show
@@ -23,7 +25,6 @@ _STANDS_S, _ONE_STANDS_S = (
     5.0,
     1.0,
 )  # a column that does not advance for this long is no arrival; where all rows are alike
-_YEAR_S = 366 * 86_400.0  # a stamp further from the clock is in another unit, or of another thing
 _DISTRUST = 20  # batches for which a column is ignored that has shown to be none
 
 
@@ -137,7 +138,7 @@ class Arrivals:
         passed_s, advance_s = stats.started_s - self.advanced[0], newest_s - self.advanced[1]
         leaps = advance_s > _LEAP_S + 100 * passed_s or advance_s < -_BACK_S
         stands_s = _STANDS_S if newest_s > oldest_s else _ONE_STANDS_S
-        if leaps or (advance_s <= 0 and passed_s > stands_s) or abs(stats.started_s - newest_s) > _YEAR_S:
+        if leaps or (advance_s <= 0 and passed_s > stands_s) or abs(stats.started_s - newest_s) > YEAR_S:
             self.distrust = _DISTRUST
             self.ages_s.clear()
         elif self.distrust > 0:
