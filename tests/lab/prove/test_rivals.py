@@ -95,7 +95,10 @@ def test_every_rival_is_there_once_and_jettison_comes_first() -> None:
     workloads = all_workloads()
     assert {"taxi", "taxi-below", "taxi-mean", "nexmark-q5", "nexmark-q17"} <= set(workloads)
     names = [one.name for one in entrants(workloads["taxi"])]
-    assert names == [f"{OURS} (ConceptDrop)", f"{OURS} (ConceptDrop, told its capacity)", *RIVALS]
+    others = [f"{OURS} ({name})" for name in ("UniformDrop", "PriorityDrop")]
+    assert names == [f"{OURS} (ConceptDrop)", f"{OURS} (ConceptDrop, told its capacity)", *others, *RIVALS]
+    below = [one.name for one in entrants(workloads["taxi-below"])]
+    assert below == [one for one in names if one not in others], "policies are compared on one stream"
     of_policies = [one.name for one in entrants(workloads["taxi"], ["policies"])]
     assert of_policies == [f"{OURS} ({name})" for name in workloads["taxi"].policies]
 

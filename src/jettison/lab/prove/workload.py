@@ -35,7 +35,7 @@ class Workload:
     policies
         Jettison's, by name; the first is the one that its docs advise.
     left_out
-        Why other policies cannot run on it, by name.
+        Why other policies cannot run on it, by name: given for the stream on which all that can are compared.
     group, value
         SQL over a row as it comes, for rivals that look at a row's key or value; `None` where the query has none.
     time

@@ -18,16 +18,18 @@ RIVALS = {one.RIVAL.name: one.RIVAL for one in (plain, capped, constant, oasrs, 
 def entrants(workload: Workload, names: Sequence[str] = ()) -> list[Rival]:
     """Those that can run on a workload: Jettison as its docs advise, then the rivals named, or all.
 
-    `told` stands for Jettison that is told its capacity, `policies` for Jettison under each policy that the workload has.
+    `told` stands for Jettison that is told its capacity, `policies` for Jettison under each policy that the workload has;
+    all of them run where the workload says why others cannot.
     """
     known = [OURS, TOLD, POLICIES, *RIVALS]
     if unknown := [name for name in names if name not in known]:
         hint = did_you_mean(unknown[0], known, otherwise="leave --rivals out to run all of them")
         refuse(f"--rivals must be of {', '.join(known)}", repr(unknown[0]), hint=hint)
+    every = not names and bool(workload.left_out)
     first, *others = (_ours(name, made) for name, made in workload.policies.items())
     told = _ours(*next(iter(workload.policies.items())), told=True)
     rivals = [rival for name, rival in RIVALS.items() if (not names or name in names) and rival.fits(workload)]
-    ours = [first, *([told] if not names or TOLD in names else []), *(others if POLICIES in names else [])]
+    ours = [first, *([told] if not names or TOLD in names else []), *(others if POLICIES in names or every else [])]
     return [*ours, *rivals]
 
 

@@ -108,7 +108,7 @@ def workloads() -> Iterator[Workload]:
         window_s=LONG_S,
     )
     yield fares
-    yield replace(fares, name="taxi-below", what="the same at 0.7 of the capacity", shape=step(0.7))
+    yield replace(fares, name="taxi-below", what="the same at 0.7 of the capacity", shape=step(0.7), left_out={})
     uniform = {"UniformDrop": jt.UniformDrop}
     mean = replace(fares, name="taxi-mean", what="one mean fare, no groups", answers=_mean, keys=(), group=None)
     yield replace(mean, measures=("fare",), policies=uniform, left_out={}, seconds=1.0, window_s=SHORT_S)
