@@ -74,8 +74,20 @@ check: $(VENV)/.dev-installed
 	$(BIN)/mypy --strict -p jettison
 	$(BIN)/lint-imports
 
+# All that docs/benchmarks.md and docs/rivals.md are made of, and both pages: many hours, of which MINUTES beside rivals. What
+# is there already beside rivals is gone on with. ARGS runs one benchmark: ARGS="cost --only native"
+MEASURED := scale cost harm exactness replay faults endurance
+MINUTES  ?= 600
 bench: java $(VENV)/.installed
-	$(BIN)/jettison bench $(or $(ARGS),--all)
+ifneq ($(strip $(ARGS)),)
+	$(BIN)/jettison bench $(ARGS)
+else
+	mkdir -p docs/results docs/rivals
+	missed=0; for name in $(MEASURED); do $(BIN)/jettison bench $$name --json docs/results/$$name-all.json || missed=1; done; \
+	$(BIN)/jettison bench prove --minutes $(MINUTES) --resume --json docs/rivals/all.json || missed=1; \
+	$(BIN)/python -m jettison.lab.bench.page docs/benchmarks.md docs/results || missed=1; \
+	$(BIN)/python -m jettison.lab.prove.page docs/rivals > docs/rivals.md.new && mv docs/rivals.md.new docs/rivals.md && exit $$missed
+endif
 
 # The site, into site/, with links checked. Its reference is read from the source: neither Spark nor Java is needed.
 docs: $(DOCS_VENV)/.installed

@@ -16,7 +16,7 @@ from jettison import __version__, cli, java
 from jettison.errors import Unsupported
 from jettison.lab.experiments import BENCHMARKS, PAPERS
 
-NONE_GIVEN = {"seeds": None, "rivals": None, "seconds": None}
+NONE_GIVEN = {"seeds": None, "rivals": None, "seconds": None, "minutes": None, "resume": False}
 COMMANDS = ("demo", "bench", "reproduce", "plan", "run", "top")
 
 
@@ -43,6 +43,12 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def test_phases_that_are_not_three_positive_numbers(refused: Callable[..., str], seconds: str) -> None:
     said = refused("demo", "--seconds", seconds)
     assert said == f"jettison: --seconds must be three positive numbers, got {seconds!r}. Hint: write 12,42,12.\n"
+
+
+@pytest.mark.parametrize("loads", ["3", "1,2", "0.5,ten,0.5", "0.5,0,0.5"])
+def test_loads_that_are_not_three_positive_numbers(refused: Callable[..., str], loads: str) -> None:
+    said = refused("demo", "--loads", loads)
+    assert said == f"jettison: --loads must be three positive numbers, got {loads!r}. Hint: write 0.5,3,0.5.\n"
 
 
 @pytest.mark.parametrize("latency", ["0", "-3", "nan", "inf", "soon", "3 fortnights"])
@@ -121,6 +127,8 @@ def test_seeds_that_are_none(refused: Callable[..., str], seeds: str) -> None:
         (("controller", "--rivals", "plain"), "prove"),
         (("faults", "--seconds", "3"), "prove"),
         (("--all", "--rivals", "plain"), "prove"),
+        (("cost", "--minutes", "3"), "prove"),
+        (("cost", "--resume"), "prove"),
     ],
 )
 def test_an_option_that_a_benchmark_does_not_take_is_refused(
@@ -249,6 +257,8 @@ def test_the_demo_is_told_what_was_typed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert told == {
         "bound_s": 4.0,
         "seconds": [1.0, 2.5, 3.0],
+        "loads": [0.5, 3.0, 0.5],
+        "capacity_known": False,
         "json_path": tmp_path / "a.json",
         "picture_path": tmp_path / "a.png",
         "cold": False,

@@ -8,31 +8,16 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
 
 from jettison import __version__, extras, java
 from jettison.commands import option_values
+from jettison.commands.command_group import Commands
 from jettison.commands.help_table import HelpWithTable
 from jettison.core import interruption
 from jettison.errors import JettisonError, refuse
 
-
-class _Commands(TyperGroup):
-    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (KeyboardInterrupt, Exception) as error:
-            if not (isinstance(error, KeyboardInterrupt) or interruption.was_asked()):
-                raise
-            interruption.end_all()
-            interruption.say()
-            raise typer.Exit(interruption.STATUS) from None
-
-
 app = typer.Typer(
-    cls=_Commands,
+    cls=Commands,
     help="Load shedding for Spark Structured Streaming.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -40,7 +25,7 @@ app = typer.Typer(
 
 _RUNS = "Runs of each side, alternating."
 _SEEDS = "For faults: how many runs, or from which seed to which, as in 40:60."
-_PHASES = "12,42,12"
+_PHASES, _LOADS = "12,42,12", "0.5,3,0.5"
 _PICTURE = "jettison-demo"
 
 
@@ -72,6 +57,10 @@ def demo(
         str, typer.Option(metavar="DURATION", help="Latency bound: seconds, or with a unit as in '10 seconds'.")
     ] = "10",
     seconds: Annotated[str, typer.Option(help="Length of the three phases in seconds.")] = _PHASES,
+    loads: Annotated[str, typer.Option(help="Arrival rates of the phases, in capacities of the plain query.")] = _LOADS,
+    capacity_known: Annotated[
+        bool, typer.Option("--capacity-known", help="Tell the guard the capacity that was measured.")
+    ] = False,
     cold: Annotated[
         bool, typer.Option("--cold", help="Run in fresh processes and report their first minute; about 5 minutes.")
     ] = False,
@@ -81,14 +70,16 @@ def demo(
 ) -> None:
     """An overloaded stream of taxi rides on local Spark, plain and then shed, live, with a report: about 4 minutes."""
     picture = picture or Path(f"{_PICTURE}{'-kafka' * kafka}{'-cold' * cold}.png")
-    bound_s, lengths = option_values.seconds("--latency", latency), option_values.three_lengths(seconds)
+    bound_s, lengths = option_values.seconds("--latency", latency), option_values.three("--seconds", seconds, _PHASES)
+    rates = option_values.three("--loads", loads, _LOADS)
     option_values.require_writable("--json", json)
     option_values.require_picture(picture, (".png", ".pdf", ".svg"))
     extras.require("pyspark", "matplotlib", where="`jettison demo`")
     java.require_java()
     from jettison.lab.demo.command import run_demo
 
-    run_demo(Console(), bound_s=bound_s, seconds=lengths, json_path=json, picture_path=picture, cold=cold, kafka=kafka)
+    asked: dict[str, Any] = {"json_path": json, "picture_path": picture, "cold": cold, "kafka": kafka}
+    run_demo(Console(), bound_s=bound_s, seconds=lengths, loads=rates, capacity_known=capacity_known, **asked)
 
 
 @app.command(cls=HelpWithTable)
@@ -110,6 +101,12 @@ def bench(
         typer.Option(metavar="A,B", help="For prove: whom to run beside Jettison; all of them, unless given."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="For prove: length of a run.", show_default="60")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="For prove: rounds over all workloads until so many minutes are over.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="For prove: go on with the runs in the --json file.")
+    ] = False,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -127,6 +124,8 @@ def bench(
         "seeds": option_values.seeds(seeds),
         "rivals": option_values.names(rivals),
         "seconds": seconds,
+        "minutes": minutes,
+        "resume": resume,
     }
     if check is None and every == (name is not None):
         got = "both" if every else "neither"

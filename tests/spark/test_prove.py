@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from jettison.lab.demo.experiment import Batch, Run
 from jettison.lab.demo.landing import Landing
 from jettison.lab.demo.rides import RideBook
 from jettison.lab.demo.schedule import EVENT_EPOCH_S, Phase
+from jettison.lab.prove import saturated
 from jettison.lab.prove.judge import answer_figures, latencies, recovery_s
-from jettison.lab.prove.loads import step
+from jettison.lab.prove.loads import constant, step
 from jettison.lab.prove.prepared import PreparedFeed, rows_in, schedule_of
+from jettison.lab.prove.rivals import entrants
+from jettison.lab.prove.trial import Trial
 from jettison.lab.prove.vocabulary import Plain
 from jettison.lab.prove.workloads import all_workloads
 
@@ -113,6 +117,42 @@ def test_recovery_is_from_the_end_of_the_overload_to_the_last_batch_over_the_bou
     assert recovery_s(run([within, late, last]), load, BOUND_S) == pytest.approx(2.5)
     assert recovery_s(run([within, late]), load, BOUND_S) == math.inf
     assert latencies(run([within, late]), load)[1] > BOUND_S
+
+
+def test_a_load_without_an_end_tells_nothing_of_recovery() -> None:
+    assert math.isnan(recovery_s(run(), constant(3.0)(100.0, 60.0), BOUND_S))
+    assert math.isnan(recovery_s(run(), step(0.7)(100.0, 60.0), BOUND_S)) is False
+    assert math.isnan(recovery_s(run(), constant(0.7)(100.0, 60.0), BOUND_S))
+
+
+def test_of_very_many_answers_the_same_few_are_judged(spark: SparkSession, truth: DataFrame, tmp_path: Path) -> None:
+    """Those of one zone alone: what is wrong with the other goes unseen, and is not missing either."""
+    few = replace(TAXI, judged_one_in=7)
+    zones = {row.zone for row in truth.where(F.pmod(F.xxhash64("zone"), F.lit(7)) == 0).collect()}
+    assert zones != {"A", "B"}
+    _deliver(spark, tmp_path, [(end, zone, 10.0, 20.0) for end in (5, 10, 15) for zone in zones], came_s=8.0)
+    found = answer_figures(spark, few, truth, tmp_path, run(), BOUND_S)
+    assert math.isnan(found["utility"]) or (found["utility"], found["groups_missing"]) == (1.0, 0.0)
+
+
+@pytest.mark.long
+def test_entrants_run_from_end_to_end(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows a second, one entrant of each kind: every figure is there that can be."""
+    monkeypatch.setattr(saturated, "MOST_RUNS", 2)
+    workload = all_workloads()["nexmark-q12"]
+    assert saturated.capacity(spark, tmp_path / "capacity", workload, 1_000.0).rows_per_s > 0.0
+    trial = Trial(spark, tmp_path, workload, step(1.2)(1_000.0, 18.0), 3.0, 1_000.0)
+    trial.prepare()
+    for rival in entrants(workload, ["told", "plain", "oasrs"]):
+        setting = trial.tuned(rival)
+        assert (setting is not None) == rival.is_set, rival.name
+        found = trial.run(rival, setting)
+        assert 0.0 < found.latency_p50_s <= found.latency_p99_s, rival.name
+        assert 0.0 <= found.utility <= 1.0, rival.name
+        assert found.cpu_s > 0.0, rival.name
+        assert found.feed_late_s >= 0.0, rival.name
+        assert found.batches_a_window > 0.0, rival.name
+    assert not (tmp_path / "run").exists()
 
 
 def _at(end_s: float) -> datetime:

@@ -29,15 +29,15 @@ def hours(text: str) -> tuple[int, int]:
     return int(first), int(end)
 
 
-def three_lengths(text: str) -> list[float]:
-    """Three lengths in seconds."""
+def three(option: str, text: str, example: str) -> list[float]:
+    """Three positive numbers, one for each phase."""
     try:
-        lengths = [float(part) for part in text.split(",")]
+        found = [float(part) for part in text.split(",")]
     except ValueError:
-        lengths = []
-    if len(lengths) != 3 or not all(math.isfinite(length) and length > 0 for length in lengths):
-        refuse("--seconds must be three positive numbers", repr(text), hint="write 12,42,12")
-    return lengths
+        found = []
+    if len(found) != 3 or not all(math.isfinite(one) and one > 0 for one in found):
+        refuse(f"{option} must be three positive numbers", repr(text), hint=f"write {example}")
+    return found
 
 
 def seeds(text: str | None) -> range | None:

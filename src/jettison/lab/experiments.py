@@ -27,7 +27,7 @@ class Kind(enum.Enum):
     APART = "as `CASES`, or a part as `PURE`; it starts Spark by itself"
     PAIRS = "a benchmark by (console, case or None, pairs), and yields results; it starts Spark by itself"
     SEEDED = "as `PAIRS`, with seeds in place of their number"
-    RIVALS = "as `PAIRS`, with names of rivals and the seconds of a run"
+    RIVALS = "as `PAIRS`, with names of rivals, the seconds of a run, minutes in all, and earlier results to go on from"
 
     @property
     def needs_spark(self) -> bool:

@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from jettison.spark.session import local_session
 
+# Runs of minutes are read off the progress of their batches.
+MANY_BATCHES: Mapping[str, str] = {"spark.sql.streaming.numRecentProgressUpdates": "2000"}
 _RECORDED: Mapping[str, str] = {
     # The CPU time of all stages is added up.
     "spark.ui.retainedStages": "100000",
     "spark.sql.ui.retainedExecutions": "100000",
-    # Runs of minutes are read off the progress of their batches.
-    "spark.sql.streaming.numRecentProgressUpdates": "2000",
+    **MANY_BATCHES,
 }
 
 

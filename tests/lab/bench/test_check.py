@@ -18,7 +18,7 @@ LOWER, HIGHER = Stored("cost", "cost", 1.2, 0.0, True), Stored("speed", "cost", 
 
 
 def rounds(of: Stored, ratios: Iterator[float]) -> list[Checked]:
-    return check([of], lambda benchmark: [Result(of.name, 1.0, "s", 1.0, next(ratios))])
+    return check([of], lambda benchmark, case: [Result(of.name, 1.0, "s", 1.0, next(ratios))])
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,31 @@ def test_a_stored_ratio_that_is_not_known_to_ten_percent_decides_nothing_close_t
 
 
 def test_a_ratio_that_is_not_measured_any_more_is_not_as_good() -> None:
-    (checked,) = check([LOWER], lambda benchmark: [])
+    (checked,) = check([LOWER], lambda benchmark, case: [])
     assert checked.verdict is Verdict.CANNOT_TELL
+
+
+def test_only_cases_that_are_undecided_are_measured_again() -> None:
+    quick, noisy = (Stored(name, "cost", 1.2, 0.0, True, name) for name in ("quick", "noisy"))
+    asked: list[str | None] = []
+    wild = cycle([0.7, 2.0, 1.3])
+
+    def measure(benchmark: str, case: str | None) -> list[Result]:
+        asked.append(case)
+        return [Result(str(case), 1.0, "s", 1.0, 1.2 if case == "quick" else next(wild))]
+
+    check([quick, noisy], measure)
+    assert (asked.count("quick"), asked.count("noisy")) == (3, ROUNDS)
+
+
+def test_a_stored_ratio_without_an_interval_is_measured_once() -> None:
+    (checked,) = rounds(Stored("cost", "cost", 1.2, math.inf, True), cycle([1.2]))
+    assert (checked.verdict, len(checked.ratios)) == (Verdict.CANNOT_TELL, 1)
 
 
 def test_of_a_file_those_are_checked_that_have_a_ratio_a_benchmark_and_one_bar(tmp_path: Path) -> None:
     path = tmp_path / "stored.json"
-    about = {"benchmark": "cost"}
+    about = {"benchmark": "cost", "case": "native"}
     save(
         [
             Result("a", 1.0, "s", 1.0, 1.1, at_most=1.2, config=about, interval=(1.0, 1.21)),
@@ -73,6 +91,7 @@ def test_of_a_file_those_are_checked_that_have_a_ratio_a_benchmark_and_one_bar(t
     )
     found = {one.name: one for one in stored_ratios(path)}
     assert list(found) == ["a", "b", "one pair"]
+    assert found["a"].case == "native"
     assert found["a"].half == pytest.approx(math.log(1.21) / 2)
     assert (found["a"].lower_is_better, found["b"].lower_is_better) == (True, False)
     assert math.isinf(found["one pair"].half)

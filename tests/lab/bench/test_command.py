@@ -107,6 +107,27 @@ def test_seeds_are_told_to_a_benchmark_that_has_them(ran: list[str]) -> None:
     assert ran == ["Java", "seeds [4, 5]"]
 
 
+def test_rounds_are_saved_in_the_place_of_those_before_and_go_on_from_them(
+    ran: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def rivals(
+        console: Console, only: str | None, pairs: int, names: object, seconds: float, minutes: float, earlier: list
+    ) -> Iterator[list[Result]]:
+        ran.append(f"{minutes} minutes on top of {[one['value'] for one in earlier]}")
+        for value in (2.0, 3.0):
+            yield [Result("taxi", value, "s", config={"entrant": "x"})]
+
+    sys.modules["made_up"].__dict__["rivals"] = rivals
+    monkeypatch.setitem(command.BENCHMARKS, "rivals", Experiment("rivals", "", "", Kind.RIVALS, "made_up:rivals"))
+    how = {"name": "rivals", "json_path": tmp_path / "out.json", "resume": True, "minutes": 7.0}
+    for _ in range(2):
+        found = command.run_bench(Console(file=io.StringIO()), **how)  # type: ignore[arg-type]
+        assert [one.value for one in found] == [3.0]
+    assert ran[1::2] == ["7.0 minutes on top of []", "7.0 minutes on top of [3.0]"]
+    with pytest.raises(InvalidSetting, match="--resume needs the file"):
+        command.run_bench(Console(file=io.StringIO()), name="rivals", resume=True)
+
+
 def test_cases_that_ran_are_not_lost_when_a_later_one_fails(ran: list[str], tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the third one failed"):
         command.run_bench(Console(file=io.StringIO()), name="apart", json_path=tmp_path / "out.json")

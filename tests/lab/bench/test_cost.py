@@ -10,8 +10,11 @@ from rich.console import Console
 
 from jettison.errors import InvalidSetting
 from jettison.lab.bench import cost, cost_live
+from jettison.lab.bench.compiled import _classes, _threads
+from jettison.lab.bench.driver_process import JIT
 from jettison.lab.bench.harm_run import Case
 from jettison.lab.bench.result import Result, failed
+from jettison.lab.bench.steady import Steady
 from jettison.lab.demo.experiment import Batch, Run
 from jettison.lab.demo.landing import Landing
 from jettison.lab.demo.rides import RideBook
@@ -37,6 +40,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return ran
 
 
+def test_each_result_says_of_which_case_it_is(ran: list[tuple[str, int]]) -> None:
+    """So that this one alone can be measured again."""
+    assert [one.config["case"] for one in results("native")] == ["native"]
+
+
 def results(only: str | None = None, pairs: int = 5) -> list[Result]:
     return [one for found in cost.cost(Console(file=io.StringIO()), only, pairs) for one in found]
 
@@ -59,6 +67,13 @@ def test_an_unknown_case_is_refused(ran: list[tuple[str, int]]) -> None:
     assert ran == []
 
 
+def test_one_run_proves_nothing_of_what_a_query_leaves_behind() -> None:
+    found = {side: [Steady({JIT: 1.0}, {}, classes=0, threads=100)] for side in ("plain", "guard")}
+    assert [_classes(found, "", 0.0, {}).verdict, _threads(found, {}).verdict] == ["cannot tell"] * 2
+    twice = {side: runs * 2 for side, runs in found.items()}
+    assert [_classes(twice, "", 0.0, {}).verdict, _threads(twice, {}).verdict] == ["holds"] * 2
+
+
 def run_of(kept: float, batch_s: float = 1.0, seconds: int = 60, first_s: float = 1.0) -> Run:
     """Rows that arrive at 100 rows/s, in batches of one length, the first of another; each waits for the one before."""
     landing = Landing(Schedule.from_phases([Phase(seconds, 100.0)]), RideBook(), int(START_S * 1e6))
@@ -78,11 +93,12 @@ def live(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Case, float]]:
     """Cases that were run live, on a plain query of 1,000 rows/s; what they give is set by `gives`."""
     asked: list[tuple[Case, float]] = []
 
-    def run_after_plain(case: Case, load: float) -> tuple[float, Run]:
+    def run_after_plain(case: Case, load: float, known: float | None = None) -> tuple[float, Run]:
         asked.append((case, load))
-        return 1000.0, GIVEN[(len(asked) - 1) % len(GIVEN)]
+        return known or 1000.0 + len(asked), GIVEN[(len(asked) - 1) % len(GIVEN)]
 
     monkeypatch.setattr(cost_live, "run_after_plain", run_after_plain)
+    monkeypatch.setattr(cost_live, "_CAPACITIES", {})
     return asked
 
 
@@ -94,7 +110,16 @@ def test_rows_kept_are_judged_over_all_pairs(live: list[tuple[Case, float]]) -> 
     (kept,) = cost_live.readme_3s(3)
     assert [(case.bound_s, case.work, load) for case, load in live] == [(3.0, "readme", 3.0)] * 3
     assert kept.value == pytest.approx(0.78)
-    assert (kept.verdict, kept.config["pairs"], kept.config["plain_rows_per_s"]) == ("holds", 3, [1000] * 3)
+    assert (kept.verdict, kept.config["pairs"], kept.config["plain_rows_per_s"]) == ("holds", 3, [1001, 1002, 1003])
+
+
+def test_cases_that_differ_in_their_bound_alone_share_the_plain_querys_capacity(
+    live: list[tuple[Case, float]],
+) -> None:
+    GIVEN[:] = [run_of(0.3)]
+    (three,), five = cost_live.readme_3s(2), cost_live.readme_5s(3)
+    assert three.config["plain_rows_per_s"] == [1001, 1002]
+    assert five[0].config["plain_rows_per_s"] == [1001, 1002, 1005]
 
 
 def test_pairs_that_disagree_about_the_bar_cannot_tell(live: list[tuple[Case, float]]) -> None:

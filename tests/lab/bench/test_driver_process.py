@@ -116,3 +116,32 @@ def test_the_children_of_a_process_are_told_with_their_commands() -> None:
             assert driver_process.children(child.pid) == {}
         finally:
             child.kill()
+
+
+def test_a_look_that_fails_is_not_the_last_one() -> None:
+    looked = threading.Event()
+    count = iter(range(1_000_000))
+
+    def look() -> None:
+        if next(count) == 0:
+            raise FileNotFoundError("it went while it was looked at")
+        looked.set()
+
+    with driver_process.looking(look, 0.001):
+        assert looked.wait(120.0)
+
+
+def test_files_that_go_meanwhile_have_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("a", "deep/b", "gone"):
+        (tmp_path / name).write_bytes(b"1234")
+    stat = os.stat
+
+    def racing(path: str) -> os.stat_result:
+        if path.endswith("gone"):
+            raise FileNotFoundError(path)
+        return stat(path)
+
+    monkeypatch.setattr(driver_process.os, "stat", racing)
+    assert driver_process.bytes_below(tmp_path) == 8
+    assert driver_process.bytes_below(tmp_path / "nowhere") == 0

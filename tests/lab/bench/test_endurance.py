@@ -107,6 +107,16 @@ class TestVerdicts:
         growing = looks(lambda look, at_s: replace(look, beside_bytes=round(most * at_s / (HOUR_S - 5.0))))
         assert named(judged(run_of(HELD), growing, HOUR_S), "most bytes").holds is holds
 
+    @pytest.mark.parametrize("gone", [slice(300, None), slice(200, 300)])
+    def test_an_hour_that_nobody_watched_to_its_end_fails(self, gone: slice) -> None:
+        seen = looks()
+        del seen[gone]
+        results = judged(run_of(HELD), seen, HOUR_S)
+        assert [one.name for one in results if one.holds is False] == ["longest time without a look at the driver"]
+
+    def test_no_look_at_all_fails_too(self) -> None:
+        assert named(judged(run_of(HELD), [], HOUR_S), "longest time").holds is False
+
     def test_a_thread_for_each_minute_fails(self) -> None:
         leaking = looks(lambda look, at_s: replace(look, jvm_threads=80 + int(at_s / 60.0)))
         assert named(judged(run_of(HELD), leaking, HOUR_S), "threads of the JVM").holds is False

@@ -8,10 +8,12 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from jettison.core.plan import DropPlan
 from jettison.core.stats import PointStats, Stats
@@ -42,7 +44,7 @@ from jettison.lab.bench.fault_scenario import (
     Scenario,
     scenario,
 )
-from jettison.lab.bench.faults import results
+from jettison.lab.bench.faults import Judged, faults, merged, results
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_marks import WindowMarks
 from jettison.runtime import plan_file
@@ -162,7 +164,7 @@ def test_a_broken_promise_is_found(tmp_path: Path, break_it: Callable[[Evidence]
     break_it(evidence)
     verdict = judge(evidence)
     assert verdict.broken[promise]
-    found = {result.name: result for result in results([(ROWS, verdict)])}
+    found = {result.name: result for result in results([Judged.of(ROWS, verdict)])}
     assert found[promise].holds is False
     assert found[promise].required
 
@@ -176,8 +178,8 @@ def test_a_batch_that_the_ledger_says_is_missing_is_no_broken_promise(tmp_path: 
 
 
 def test_a_batch_may_keep_everything_where_its_plan_was_damaged(tmp_path: Path) -> None:
-    losing = dataclasses.replace(ROWS, legs=(Leg(INTERRUPTED, after=(PLAN,)), Leg()))
-    evidence = good_run(tmp_path, losing)
+    evidence = good_run(tmp_path)
+    evidence.happened = {PLAN}
     evidence.attempts[1][0] = [[row.id, 1.0] for row in evidence.files[1]]
     assert judge(evidence).holds
     evidence.attempts[1][0].pop()
@@ -276,14 +278,70 @@ def test_a_repeated_answer_may_be_in_other_doubt_but_says_the_same(tmp_path: Pat
     assert judge(evidence).broken[REPEATED]
 
 
+def test_a_damaged_plan_excuses_no_other_answer(tmp_path: Path) -> None:
+    evidence = answer_run(tmp_path)
+    evidence.happened = {PLAN}
+    last = len(evidence.files) - 1
+    (items,) = evidence.attempts[last]
+    evidence.attempts[last] = [items[1:], items]
+    assert judge(evidence).broken[REPEATED]
+
+
+def test_after_a_damaged_plan_whole_windows_may_be_held_back_and_no_part_of_one(tmp_path: Path) -> None:
+    evidence = window_run(tmp_path)
+    evidence.happened = {PLAN}
+    (items,) = evidence.attempts[0]
+    window = items[0][0]
+    evidence.attempts[0] = [[item for item in items if item[0] != window], items]
+    assert judge(evidence).broken[REPEATED] == []
+    evidence.attempts[0] = [items[1:], items]
+    assert judge(evidence).broken[REPEATED] or sum(item[0] == window for item in items) == 1
+
+
+def test_what_was_dealt_and_did_not_happen_is_not_counted(tmp_path: Path) -> None:
+    evidence = good_run(tmp_path, dataclasses.replace(ROWS, legs=(Leg(INTERRUPTED, after=(PLAN, STATE)), Leg())))
+    evidence.happened = {INTERRUPTED, STATE}
+    names = [one.name for one in results([Judged.of(evidence.scenario, judge(evidence))])]
+    assert [name.rpartition(": ")[2] for name in names if name.startswith("runs")] == [INTERRUPTED, STATE]
+
+
+def test_commands_over_parts_of_the_seeds_make_one_table(tmp_path: Path) -> None:
+    """The last run of a seed counts, and a seed that did not run is not there."""
+    looked = dict.fromkeys(PROMISES, 10)
+    rows = [
+        {"config": {"seed": seed, "happened": [PLAN], "looked_at": looked, "broken": broken}}
+        for seed, broken in ((0, {ENDS: ["hung"]}), (1, {}), (0, {}))
+    ]
+    found = {one.name: one for one in merged([*rows, {"config": {"seed": 2, "not_run": "no room"}}])}
+    assert (found[ENDS].value, found[ENDS].config["runs"], found[ENDS].unit) == (0.0, 2, "of 20")
+    assert found[f"runs with a broken promise: {PLAN}"].unit == "of 2"
+    assert merged(rows[:2])[PROMISES.index(ENDS)].holds is False
+
+
+def test_a_driver_that_does_not_start_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def run(one: Scenario, folder: Path, *others: object) -> Evidence:
+        if one.seed == 1:
+            raise RuntimeError("a driver did not start")
+        return good_run(folder)
+
+    lost: list[bool] = []
+    drivers = SimpleNamespace(lost=lambda: lost.append(True))
+    monkeypatch.setattr("jettison.lab.bench.faults.run", run)
+    monkeypatch.setattr("jettison.lab.bench.faults.drivers", lambda *a, **k: nullcontext(drivers))
+    *seeds, table = faults(Console(quiet=True), "files", range(3))
+    assert [one.holds for (one,) in seeds] == [True, False, True]
+    assert lost == [True]
+    assert table[0].config["runs"] == 2
+
+
 def test_nothing_looked_at_proves_nothing() -> None:
-    assert all(result.holds is False for result in results([(ROWS, Verdict())])[: len(PROMISES)])
+    assert all(result.holds is False for result in results([Judged.of(ROWS, Verdict())])[: len(PROMISES)])
 
 
 @pytest.mark.parametrize("kind", [PLAN, LEDGER, STATE, CLOCK])
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_is_done_and_is_done_where_there_is_nothing_too(tmp_path: Path, kind: str, seed: int) -> None:
-    damage(tmp_path, kind, random.Random(seed))
+    assert damage(tmp_path, kind, random.Random(seed)) is False
     home = tmp_path / "jettison"
     (home / "ledger").mkdir(parents=True)
     (tmp_path / "offsets").mkdir()
@@ -292,13 +350,14 @@ def test_damage_is_done_and_is_done_where_there_is_nothing_too(tmp_path: Path, k
     (home / "ledger" / "run-000001.jsonl").write_text('{"first": 1}\n{"last": 2}\n')
     (tmp_path / "offsets" / "0").write_text('v1\n{"batchTimestampMs":1000}\n{}')
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    damage(tmp_path, kind, random.Random(seed))
+    done = damage(tmp_path, kind, random.Random(seed))
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     changed = {path.name for path in before if before[path] != after.get(path)}
     assert (
         changed
         <= {PLAN: {"plan"}, LEDGER: {"run-000001.jsonl"}, STATE: {"controller.json"}, CLOCK: {"plan", "0"}}[kind]
     )
+    assert done is bool(changed)
     assert changed or kind == STATE
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+from jettison.lab.bench.fault_judge import ENDS
+from jettison.lab.bench.fault_scenario import PLAN
 from jettison.lab.bench.page import page, stored, table
 from jettison.lab.bench.result import Result, save
+from jettison.lab.experiments import BENCHMARKS
 
 DOCS = Path(__file__).parents[3] / "docs"
 ABOUT = {"benchmark": "cost", "machine": "2 cores"}
@@ -21,6 +25,27 @@ def test_the_tables_in_the_docs_are_those_that_their_results_give() -> None:
     text = (DOCS / "benchmarks.md").read_text()
     assert "<!-- results of scale -->" in text
     assert text == page(text, DOCS / "results")
+
+
+def test_what_make_bench_measures_has_a_place_on_the_page() -> None:
+    (names,) = re.findall(r"^MEASURED := (.*)$", (DOCS.parent / "Makefile").read_text(), re.MULTILINE)
+    text = (DOCS / "benchmarks.md").read_text()
+    assert sorted(names.split()) == sorted(re.findall(r"<!-- results of ([a-z-]+) -->", text))
+    assert set(names.split()) <= set(BENCHMARKS)
+
+
+def test_faults_of_several_commands_are_one_table(tmp_path: Path) -> None:
+    for name, seeds in (("a", (0, 1)), ("b", (2,))):
+        config = {"benchmark": "faults", "machine": name, "happened": [PLAN], "looked_at": {ENDS: 5}, "broken": {}}
+        save(
+            [Result(f"seed {seed}", 0.0, "of 5", config={**config, "seed": seed}) for seed in seeds],
+            tmp_path / f"faults-{name}.json",
+        )
+    text = page("<!-- results of faults -->\n<!-- end of results -->", tmp_path)
+    assert f"| {ENDS} |  | 0 of 15 | <= 0 | holds |" in text
+    assert "| runs with a broken promise: plan damaged |  | 0 of 3 | <= 0 | holds |" in text
+    assert "seed 0" not in text
+    assert "Measured on a; b." in text
 
 
 def test_a_ratio_stands_with_its_interval_and_its_pairs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jettison.lab.bench.result import Result, failed, save
+from jettison.lab.bench.result import Result, failed, loaded, save
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,13 @@ def test_a_figure_that_could_not_be_measured_is_saved_as_null_and_holds_nothing(
     not_measured, not_met = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)
     assert (not_measured["value"], not_measured["holds"]) == (None, False)
     assert (not_met["ratio"], not_met["holds"]) == (None, False)
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    known = Result("a", 1.0, "s", 2.0, 0.5, at_most=1.0, config={"of": [1]}, required=True, interval=(0.4, 0.6))
+    wide = Result("b", value=math.nan, unit="s", interval=(-math.inf, math.inf))
+    save([known, wide], tmp_path / "results.json")
+    again, lost = loaded(tmp_path / "results.json")
+    assert again == known
+    assert math.isnan(lost.value)
+    assert lost.interval == wide.interval

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jettison.lab.bench import scale
 from jettison.lab.bench.growth import exponent, grows
+from jettison.lab.bench.scale_on_spark import IDLE, PLAIN, SHEDS
 
 SIZES = [10, 100, 1_000, 10_000]
 
@@ -25,6 +26,23 @@ def test_worse_than_n_log_n_misses_the_bar(power: float, holds: bool) -> None:
 
 def test_n_log_n_itself_meets_it() -> None:
     assert grows("cost", {size: size * np.log2(size) for size in SIZES}, "ms").value == pytest.approx(1.0)
+
+
+def test_a_fit_that_is_not_certain_decides_nothing() -> None:
+    """Exponents of 1 in the mean, from sizes that scatter around it."""
+    costs = {10: 1e1, 100: 1e2, 1_000: 2e3, 10_000: 4e3, 100_000: 2e5, 1_000_000: 6e5}
+    found = grows("cost", costs, "ms")
+    assert found.value < 1.1
+    assert found.verdict == "cannot tell"
+
+
+def test_what_a_guard_adds_is_what_it_adds_while_nothing_is_shed() -> None:
+    cpu_s = {
+        PLAIN: {size: 1.0 * size for size in SIZES},
+        IDLE: {size: 1.5 * size for size in SIZES},
+        SHEDS: {size: 0.3 * size for size in SIZES},
+    }
+    assert scale.added("x", cpu_s).config["costs"]["1000"] == 500.0
 
 
 def test_fixed_cost_of_small_sizes_hides_nothing() -> None:

@@ -39,9 +39,15 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return CAPACITY
 
     def run_fares(
-        spark: None, folder: Path, phases: Sequence[Phase], bound_s: float | None, watch: Any, address: str | None
+        spark: None,
+        folder: Path,
+        phases: Sequence[Phase],
+        bound_s: float | None,
+        watch: Any,
+        address: str | None,
+        known: float | None,
     ) -> Run:
-        told["address"] = address
+        told.update(address=address, known=known)
         if bound_s is None:
             told["plain"] = list(phases)
             watch(Moment("plain", 1.0, 50.0, 100.0, 1.0, 77.0))
@@ -74,6 +80,17 @@ def test_both_runs_get_the_same_arrivals_and_everything_is_written(told: dict[st
     assert "latency  77.0 s (bound 4 s) OVER" in text
     assert "The latency bound of 4 s was held" in text
     assert f"Figures: {tmp_path / 'out.json'}." in text.replace("\n", "")
+
+
+def test_loads_are_chosen_and_the_guard_is_told_the_capacity_where_asked(told: dict[str, Any], tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=140)
+    how: dict[str, Any] = {"bound_s": 4.0, "seconds": SECONDS, "picture_path": tmp_path / "demo.png"}
+    document = command.run_demo(console, **how, loads=(0.5, 10.0, 0.5), capacity_known=True)
+    assert told["shed"][1] == Phase(30.0, 2_000.0)
+    assert (told["known"], told["overload"]) == (CAPACITY, 10.0)
+    assert (document["capacity_known"], document["loads"]) == (True, [0.5, 10.0, 0.5])
+    command.run_demo(console, **how)
+    assert told["known"] is None
 
 
 def test_without_json_only_the_picture_is_written(told: dict[str, Any], tmp_path: Path) -> None:
@@ -121,6 +138,7 @@ def test_cold_runs_have_processes_of_their_own_and_show_their_first_minute(
         address: None,
         *,
         guarded: bool,
+        known: float | None = None,
     ) -> Run:
         assert function is command.run_cold
         runs.append((guarded, bound_s))

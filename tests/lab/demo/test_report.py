@@ -20,6 +20,8 @@ PLAIN = Latency(
     latency_peak_s=60.0,
     back_under_bound_s=None,
     over_bound_share=1.0,
+    over_bound_batches=7,
+    over_bound_rows=70_000,
     judged_batches=3,
     latency_p50_s=30.0,
     latency_p95_s=55.0,
@@ -33,6 +35,8 @@ SHED = Latency(
     latency_peak_s=12.5,
     back_under_bound_s=7.25,
     over_bound_share=0.17,
+    over_bound_batches=1,
+    over_bound_rows=1_500,
     judged_batches=20,
     latency_p50_s=6.0,
     latency_p95_s=8.5,
@@ -132,6 +136,8 @@ def test_the_table_has_the_peak_and_the_time_over_the_bound_beside_the_judged_fi
     text = printed(document())
     assert cells(text, "row latency at its peak") == ["60.0 s", "12.5 s"]
     assert cells(text, "for good under the bound after") == ["not at all", "7.2 s"]
+    assert cells(text, "batches over it from the step on") == ["7", "1"]
+    assert cells(text, "rows over it from the step on") == ["70,000", "1,500"]
     assert cells(text, "batches judged, after the first 3") == ["3", "20"]
     assert cells(text, "their latency, 95 % of rows within") == ["55.0 s", "8.5 s"]
     assert cells(text, "deviation of that share over mean") == ["", "0.05"]

@@ -57,6 +57,9 @@ def test_the_whole_overload_is_told_beside_the_part_that_is_judged() -> None:
     assert latency.latency_p95_s < 10.0, "the judged part alone would pass"
     assert latency.back_under_bound_s == pytest.approx(20.5, abs=0.1), "the batch after the slow one still pays for it"
     assert latency.over_bound_share == pytest.approx(20.5 / 30.0, abs=0.01)
+    assert latency.over_bound_batches == 2
+    # The first took what came in 8 s, all of it too late; the second what came in 11 s, the first 2 s of it too late.
+    assert latency.over_bound_rows == pytest.approx(600 * (8.0 + 2.0), rel=0.02)
     assert latency.held is verdict.Held.CAME_BACK
 
 

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
-from jettison.lab.prove.judge import Figures
-from jettison.lab.prove.prove import warm_and_tune
 from jettison.lab.prove.rivals import OURS, RIVALS, entrants
 from jettison.lab.prove.rivals.by_key import KeySampler
+from jettison.lab.prove.rivals.capped import files_of
 from jettison.lab.prove.rivals.moving_average import MovingAverage, logarithmic_rates
 from jettison.lab.prove.rivals.oasrs import Reservoirs
 from jettison.lab.prove.rivals.pid import PidDrop
-from jettison.lab.prove.rivals.rival import Rival
+from jettison.lab.prove.vocabulary import Weighted
 from jettison.lab.prove.workloads import all_workloads
 from jettison.policies.base import Lesson
 from jettison.policies.groups.group_keys import packed
@@ -97,7 +95,10 @@ def test_every_rival_is_there_once_and_jettison_comes_first() -> None:
     workloads = all_workloads()
     assert {"taxi", "taxi-below", "taxi-mean", "nexmark-q5", "nexmark-q17"} <= set(workloads)
     names = [one.name for one in entrants(workloads["taxi"])]
-    assert names == [f"{OURS} (ConceptDrop)", *RIVALS]
+    others = [f"{OURS} ({name})" for name in ("UniformDrop", "PriorityDrop")]
+    assert names == [f"{OURS} (ConceptDrop)", f"{OURS} (ConceptDrop, told its capacity)", *others, *RIVALS]
+    below = [one.name for one in entrants(workloads["taxi-below"])]
+    assert below == [one for one in names if one not in others], "policies are compared on one stream"
     of_policies = [one.name for one in entrants(workloads["taxi"], ["policies"])]
     assert of_policies == [f"{OURS} ({name})" for name in workloads["taxi"].policies]
 
@@ -112,21 +113,21 @@ def test_an_unknown_rival_is_refused() -> None:
         entrants(all_workloads()["taxi"], ["plane"])
 
 
-def test_no_setting_is_chosen_before_every_entrant_without_one_has_run_once() -> None:
-    """A cold process is slower than any setting can make up for: the first ones tried would look too slow."""
-    done: list[str] = []
+def test_another_s_policy_answers_without_jettisons_bounds() -> None:
+    """What only Jettison gives, no rival pays for."""
+    said: list[object] = []
 
     class Recorded:
-        def run(self, rival: Rival, setting: float | None) -> Figures:
-            done.append(rival.name)
-            return Figures()
+        bound_s, tuned, workload = 5.0, 1_000.0, all_workloads()["taxi"]
 
-        def tuned(self, rival: Rival) -> float | None:
-            if rival.tries:
-                done.append(f"tunes {rival.name}")
-            return rival.tries[0] if rival.tries else None
+        def under(self, policy: object, say: object = None, **told: object) -> None:
+            said.append(say)
 
-    entered = [RIVALS["constant"], RIVALS["plain"]]
-    settings = warm_and_tune(Console(quiet=True), Recorded(), entered)  # type: ignore[arg-type]
-    assert done == ["plain", "tunes constant"]
-    assert settings == {"constant": RIVALS["constant"].tries[0], "plain": None}
+    for name in ("oasrs", "ema", "pid"):
+        RIVALS[name].enter(Recorded())  # type: ignore[arg-type]
+    assert [type(say) for say in said] == [Weighted] * 3
+
+
+def test_a_cap_is_one_on_what_the_query_processes_and_not_on_time() -> None:
+    assert files_of(1.0, 100_000, 300_000) == round(files_of(3.0, 100_000, 300_000) / 3)
+    assert len(RIVALS["capped"].sizes) > 3

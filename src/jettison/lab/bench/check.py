@@ -23,8 +23,8 @@ ROUNDS = 8
 _LEAST_ROUNDS = 3
 _UNKNOWN_HALF = math.inf
 
-Measure = Callable[[str], Sequence[Result]]
-"""Runs a benchmark by name, once: its pairs are one round."""
+Measure = Callable[[str, str | None], Sequence[Result]]
+"""Runs a benchmark by name, or one case of it, once: its pairs are one round."""
 
 
 class Verdict(enum.Enum):
@@ -44,6 +44,7 @@ class Stored:
     ratio: float
     half: float
     lower_is_better: bool
+    case: str | None = None
 
 
 @dataclass
@@ -77,6 +78,12 @@ class Checked:
             return Verdict.WORSE
         return Verdict.AS_GOOD if self.loss.upper <= LOSS else Verdict.CANNOT_TELL
 
+    @property
+    def is_open(self) -> bool:
+        """Whether another round may decide it: never where the stored ratio has no interval, once it has been seen."""
+        decidable = math.isfinite(self.stored.half) or not self.ratios
+        return self.verdict is Verdict.CANNOT_TELL and decidable
+
 
 def stored_ratios(path: Path, only: str | None = None) -> list[Stored]:
     """The ratios of a file of results that have a bar, which tells which way is better; of one benchmark, or of all."""
@@ -100,23 +107,23 @@ def _stored(row: Mapping[str, Any]) -> Stored | None:
     bounds = row.get("interval")
     # A bound that was not finite is null; a ratio without an interval decides nothing.
     half = math.log(bounds[1] / bounds[0]) / 2 if bounds and all(bounds) else _UNKNOWN_HALF
-    return Stored(row["name"], benchmark, ratio, half, row.get("at_most") is not None)
+    return Stored(row["name"], benchmark, ratio, half, row.get("at_most") is not None, row["config"].get("case"))
 
 
 def check(stored: Sequence[Stored], measure: Measure, *, rounds: int = ROUNDS) -> list[Checked]:
-    """Run the benchmarks round by round, each until all of its ratios are decided or the rounds are over.
+    """Run the cases round by round, each until all of its ratios are decided or the rounds are over.
 
     A ratio that is not measured any more stays undecided.
     """
     checked = [Checked(one) for one in stored]
-    for benchmark in dict.fromkeys(one.benchmark for one in stored):
-        mine = [one for one in checked if one.stored.benchmark == benchmark]
+    for benchmark, case in dict.fromkeys((one.benchmark, one.case) for one in stored):
+        mine = [one for one in checked if (one.stored.benchmark, one.stored.case) == (benchmark, case)]
         for _ in range(rounds):
-            found = {one.name: one.ratio for one in measure(benchmark)}
+            found = {one.name: one.ratio for one in measure(benchmark, case)}
             for one in mine:
                 if (ratio := found.get(one.stored.name)) is not None and ratio > 0.0:
                     one.ratios.append(ratio)
-            if all(one.verdict is not Verdict.CANNOT_TELL for one in mine):
+            if not any(one.is_open and one.stored.name in found for one in mine):
                 break
     return checked
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from jettison import extras, java
 from jettison.errors import did_you_mean, refuse
 from jettison.lab.bench.check import as_result, check, stored_ratios
-from jettison.lab.bench.result import Result, save, show
+from jettison.lab.bench.result import Result, loaded, save, show
 from jettison.lab.experiments import BENCHMARKS, Kind
 from jettison.lab.machine import this_machine
 from jettison.lab.time_left import seconds_of, time_left
@@ -29,6 +29,8 @@ def run_bench(
     seeds: Sequence[int] | None = None,
     rivals: Sequence[str] | None = None,
     seconds: float | None = None,
+    minutes: float | None = None,
+    resume: bool = False,
 ) -> list[Result]:
     """Run one benchmark, or all but those of hours, print the results and save them.
 
@@ -49,19 +51,27 @@ def run_bench(
         ("--seeds", seeds, Kind.SEEDED),
         ("--rivals", rivals, Kind.RIVALS),
         ("--seconds", seconds, Kind.RIVALS),
+        ("--minutes", minutes, Kind.RIVALS),
+        ("--resume", resume or None, Kind.RIVALS),
     ):
         if value is not None and all(one.kind is not kind for one in chosen):
             takes = ", ".join(one.name for one in BENCHMARKS.values() if one.kind is kind)
             refuse(f"{option} needs the benchmark {takes}", repr(name or "--all"), hint=f"leave {option} out")
+    if resume and json_path is None:
+        refuse("--resume needs the file to go on with", "no --json", hint="name it with --json FILE")
     usual = repetitions in (None, 5) and only is None and (seeds is None or len(seeds) == 100)
     repetitions, seeds = repetitions or 5, range(100) if seeds is None else seeds
     if any(one.kind.needs_spark for one in chosen):
         extras.require("pyspark", where="`jettison bench`" if name is None else f"`jettison bench {name}`")
         java.require_java()
-    results: list[Result] = []
+    results = loaded(json_path) if resume and json_path is not None and json_path.exists() else []
+    earlier = [asdict(one) for one in results]
 
     def add(benchmark: str, found: Sequence[Result]) -> None:
         about = {"benchmark": benchmark, "machine": this_machine()}
+        if BENCHMARKS[benchmark].kind is Kind.RIVALS:  # each time, all that there is so far
+            again = {one.name for one in found}
+            results[:] = [one for one in results if one.name not in again]
         results.extend(replace(one, config={**about, **one.config}) for one in found)
         if json_path is not None:
             save(results, json_path)  # what is measured is not lost should the next one fail
@@ -84,7 +94,7 @@ def run_bench(
             begin(one.name)
             console.print(f"{one.name} ...", highlight=False)
             last: dict[Kind, tuple[Any, ...]] = {Kind.PAIRS: (repetitions,), Kind.SEEDED: (seeds,)}
-            last[Kind.RIVALS] = (repetitions, rivals or (), seconds or 60.0)
+            last[Kind.RIVALS] = (repetitions, rivals or (), seconds or 60.0, minutes, earlier)
             given = () if one.kind is Kind.PURE else (console, only, *last.get(one.kind, ()))
             found = one.load()(*given)
             for of_one_case in [found] if one.kind is Kind.PURE else found:
@@ -114,11 +124,12 @@ def run_check(
     pairs = 2 if repetitions is None else repetitions
     quiet = Console(quiet=True)
 
-    def measure(benchmark: str) -> list[Result]:
-        console.print(f"{benchmark}, {pairs} pairs ...", highlight=False)
-        return run_bench(quiet, name=benchmark, repetitions=pairs, only=only, **sizes)
+    def measure(benchmark: str, case: str | None) -> list[Result]:
+        console.print(f"{benchmark}{f', {case}' if case else ''}, {pairs} pairs ...", highlight=False)
+        return run_bench(quiet, name=benchmark, repetitions=pairs, only=case or only, **sizes)
 
-    results = [as_result(one) for one in check(stored_ratios(path, name), measure)]
+    stored = [one for one in stored_ratios(path, name) if only is None or one.case in (None, only)]
+    results = [as_result(one) for one in check(stored, measure)]
     show(results, console)
     if json_path is not None:
         save(results, json_path)

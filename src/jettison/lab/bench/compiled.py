@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from jettison.lab.bench.driver_process import JIT
-from jettison.lab.bench.paired import Pairs
+from jettison.lab.bench.paired import Pairs, repeated
 from jettison.lab.bench.result import Result
 from jettison.lab.bench.steady import Steady, land_batches, steady_fares
 from jettison.lab.bench.streams import in_turn
@@ -25,11 +27,11 @@ def growth(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     """Classes that Spark compiles over 200 batches of the demo's query behind an idle guard, and without one.
 
     Spark writes the watermark into generated code, and so compiles it again, with a guard and without, whenever the
-    watermark moves. So the bar is for batches in which it stands still. The number of classes does not vary as times do: one
-    run of each side tells it, whatever `pairs` says. So do the threads left at the end, in this session, which has fewer of
-    them for broadcasts than Spark's own setting.
+    watermark moves. So the bar is for batches in which it stands still. Threads are those left at the end, in this session,
+    which has fewer of them for broadcasts than Spark's own setting.
     """
-    still, moving = (_both_sides(spark, folder / name, speed) for name, speed in (("still", 0.0), ("moving", 10.0)))
+    speeds = {"still": 0.0, "moving": 10.0}
+    still, moving = (_both_sides(spark, folder / name, speed, pairs) for name, speed in speeds.items())
     how = {"batches": _BATCHES, "left_out": _WARM_UP, "rows_per_batch": _ROWS}
     pairs_moving = Pairs(moving, config=how)
     return [
@@ -40,21 +42,18 @@ def growth(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     ]
 
 
-def _both_sides(spark: SparkSession, folder: Path, event_speed: float) -> dict[str, list[Steady]]:
+def _both_sides(spark: SparkSession, folder: Path, event_speed: float, pairs: int) -> dict[str, list[Steady]]:
     land_batches(folder / "in", _WARM_UP + _BATCHES + _SPARE, _ROWS, event_speed=event_speed)
     run = partial(steady_fares, spark, folder, warm_up=_WARM_UP, batches=_BATCHES)
-    return in_turn({"plain": partial(run, None), "guard": partial(run, 1.0)}, 1)
+    return in_turn({"plain": partial(run, None), "guard": partial(run, 1.0)}, pairs)
 
 
 def _classes(found: Mapping[str, Sequence[Steady]], when: str, most: float | None, how: Mapping[str, Any]) -> Result:
-    (plain,), (guarded,) = found["plain"], found["guard"]
     name = f"classes compiled in {_BATCHES} idle batches {when}"
-    return Result(name, guarded.classes, "classes", plain.classes, at_most=most, config=how, required=True)
+    guarded, plain = ([float(run.classes) for run in found[side]] for side in ("guard", "plain"))
+    return repeated(name, guarded, "classes", baseline=statistics.median(plain), at_most=most, config=how)
 
 
 def _threads(found: Mapping[str, Sequence[Steady]], how: Mapping[str, Any]) -> Result:
-    (plain,), (guarded,) = found["plain"], found["guard"]
-    ratio, name = guarded.threads / plain.threads, "threads of the driver"
-    return Result(
-        name, guarded.threads, "threads", plain.threads, ratio, at_most=_MOST_THREADS, config=how, required=True
-    )
+    threads = attrgetter("threads")
+    return Pairs(found, config=how).over("threads of the driver", "guard", threads, "threads", at_most=_MOST_THREADS)

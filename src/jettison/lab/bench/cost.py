@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ from jettison.lab.fresh_process import in_fresh_process
 from jettison.lab.recorded_session import recorded_session
 
 OnSpark = Callable[[SparkSession, Path, int], list[Result]]
-_PAIR_S, _SLACK_S = 300.0, 600.0
+_PAIR_S, _SLACK_S = 600.0, 600.0
 """Far more than a pair takes on a busy machine, and the start and the warm-up."""
 
 ON_SPARK: Mapping[str, OnSpark] = {
@@ -51,9 +52,10 @@ def cost(console: Console, only: str | None, pairs: int) -> Iterator[list[Result
         console.print(f"  {name} ...", highlight=False)
         try:
             if name in LIVE:
-                yield LIVE[name](pairs)
+                found = LIVE[name](pairs)
             else:
-                yield in_fresh_process(_SLACK_S + pairs * _PAIR_S, _in_this_process, name, pairs)
+                found = in_fresh_process(_SLACK_S + pairs * _PAIR_S, _in_this_process, name, pairs)
+            yield [replace(one, config={"case": name, **one.config}) for one in found]
         except Exception as error:  # whatever its process died of, the other cases have something to say
             console.print(f"    {error}", highlight=False)
             yield [Result(f"{name}: runs to its end", 0.0, "", at_least=1.0, required=True)]

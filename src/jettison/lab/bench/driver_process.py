@@ -63,12 +63,16 @@ class CpuByThread:
 
 @contextmanager
 def looking(look: Callable[[], object], every_s: float) -> Iterator[None]:
-    """Looks again and again, in a thread of its own, for as long as the block runs."""
+    """Looks again and again, in a thread of its own, for as long as the block runs.
+
+    What comes and goes meanwhile may spoil a look, but not those after it: whoever needs them all has to count them.
+    """
     done = threading.Event()
 
     def look_again() -> None:
         while not done.wait(every_s):
-            look()
+            with suppress(Exception):
+                look()
 
     watcher = threading.Thread(target=look_again, daemon=True)
     watcher.start()
@@ -135,6 +139,16 @@ def resident_bytes(process: int) -> int:
     """Memory that a process holds."""
     pages = int((_PROC / str(process) / "statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def bytes_below(folder: Path) -> int:
+    """Size of all files below a folder, without those that go while it is looked through."""
+    found = 0
+    for path, _, names in os.walk(folder):  # it passes over folders that are gone
+        for name in names:
+            with suppress(OSError):
+                found += os.stat(os.path.join(path, name)).st_size
+    return found
 
 
 def cpu_s(process: int) -> float:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from rich.console import Console
 from scipy import stats
 
 from jettison.lab.bench.cases import chosen
-from jettison.lab.bench.driver_process import jvm_of, looking, resident_bytes, threads
+from jettison.lab.bench.driver_process import bytes_below, jvm_of, looking, resident_bytes, threads
 from jettison.lab.bench.harm_run import Case, capacity, run_in
 from jettison.lab.bench.kafka import broker
 from jettison.lab.bench.kafka_feed import with_connector
@@ -40,6 +41,8 @@ _PEAK, _BOUND_S = 3.0, 5.0
 _MINUTE_S, _LOOK_EVERY_S, _SLACK_S = 60.0, 5.0, 300.0
 _WARM_S = 600.0
 """Judged from here on; of shorter runs from a third of their length on."""
+_UNSEEN_S = 60.0
+"""What happens between two looks that are further apart, nobody knows."""
 _STRETCHES = 6
 _LOW_WATER_S = 60.0
 """What of the heap lives is what is used after a collection: the least in so long."""
@@ -82,7 +85,10 @@ def judged(run: Run, looks: Sequence[Look], length_s: float) -> list[Result]:
     known, yes = len(held) - held.count(None), held.count(True)
     share, within = yes / known if known else math.nan, (yes / len(held), 1.0 - held.count(False) / len(held))
     found = [Result("minutes within the bound", share, "of them", at_least=0.99, config=about, interval=within)]
+    found.append(Result("longest time without a look at the driver", unseen_s(looks, length_s), "s", at_most=_UNSEEN_S))
     warm = [look for look in looks if look.at_s >= min(_WARM_S, length_s / 3)]
+    if len(warm) < 2:
+        return [replace(one, required=True) for one in found]
     for name, (at_s, held_bytes) in (
         ("heap that lives", low_water(warm)),
         ("memory of the JVM", _of(warm, lambda look: look.jvm_bytes)),
@@ -105,6 +111,11 @@ def judged(run: Run, looks: Sequence[Look], length_s: float) -> list[Result]:
         "most bytes beside the checkpoint", most, "bytes", _BESIDE_BYTES, most / _BESIDE_BYTES, at_most=1.0
     )
     return [replace(one, required=True) for one in (*found, bounded)]
+
+
+def unseen_s(looks: Sequence[Look], length_s: float) -> float:
+    """The longest time of a run in which nobody looked, its beginning and its end included."""
+    return max(b - a for a, b in pairwise([0.0, *(look.at_s for look in looks), max(length_s, 0.0)]))
 
 
 def minutes_held(run: Run, length_s: float) -> list[bool | None]:
@@ -176,7 +187,7 @@ def _look(spark: SparkSession, beside: Path, started_s: float) -> Look:
         python_bytes=resident_bytes(own),
         jvm_threads=len(threads(jvm)),
         python_threads=threading.active_count(),
-        beside_bytes=sum(file.stat().st_size for file in beside.rglob("*") if file.is_file()),
+        beside_bytes=bytes_below(beside),
     )
 
 

@@ -7,7 +7,8 @@ import random
 import re
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from jettison.lab.bench.fault_scenario import CLOCK, LEDGER, PLAN, PLAN_AT_WORK, STATE
@@ -18,9 +19,24 @@ _NEAR_S = 86_400.0
 _NUMBER = re.compile(r"\b\d{10}(?:\.\d+)?\b")
 
 
-def damage(checkpoint: Path, kind: str, chance: random.Random) -> None:
-    """Do to the files beside a checkpoint what a fault of this kind does."""
+def damage(checkpoint: Path, kind: str, chance: random.Random) -> bool:
+    """Do to the files beside a checkpoint what a fault of this kind does, and say whether anything has changed."""
+    before = _contents(checkpoint)
     _DAMAGE[kind](checkpoint, chance)
+    return _contents(checkpoint) != before
+
+
+def _contents(checkpoint: Path) -> dict[Path, bytes]:
+    """Of all that may be damaged; a query at work replaces some of it meanwhile."""
+    home, found = checkpoint / "jettison", dict[Path, bytes]()
+    for path in (home / "plan", home / "controller.json", *(home / "ledger").glob("*.jsonl"), *_offsets(checkpoint)):
+        with suppress(FileNotFoundError):
+            found[path] = path.read_bytes()
+    return found
+
+
+def _offsets(checkpoint: Path) -> Iterable[Path]:
+    return (checkpoint / "offsets").glob("[0-9]*")
 
 
 def _plan(checkpoint: Path, chance: random.Random) -> None:
@@ -68,7 +84,7 @@ def _broken(content: bytes, chance: random.Random) -> bytes:
 def _set_clock_back(checkpoint: Path, chance: random.Random) -> None:
     """All that was stamped so far gets later: to the next leg, the machine's clock was set back by as much."""
     ahead_s = chance.choice(_AHEAD_S)
-    for path in (checkpoint / "offsets").glob("[0-9]*"):
+    for path in _offsets(checkpoint):
         version, facts, *rest = path.read_text().split("\n")
         document = json.loads(facts)
         document["batchTimestampMs"] += int(ahead_s * 1e3)

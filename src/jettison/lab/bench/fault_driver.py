@@ -51,6 +51,7 @@ class LegSink:
     leg: dict[str, Any]
     answers: bool
     calls: int = field(default=0)
+    full_at: int | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         if self.leg["end"] == KILLED_AT_START:
@@ -60,9 +61,10 @@ class LegSink:
         if last == KILLED:
             threading.Timer(self.leg["delay_s"], _kill).start()
         if DISK_FULL in self.leg["during"] and call in (0, _FULL_CALLS):
-            self._fill_disk() if call == 0 else _free_disk()
+            self._fill_disk() if call == 0 else self.free_disk()
         if EXECUTOR_KILLED in self.leg["during"] and call == 0:
             _kill_executor()
+            tell(happened=EXECUTOR_KILLED)
         shown = _of_answers(batch) if self.answers else batch.select("id", "jt_weight")
         tell(batch=number, items=[list(row) for row in shown.collect()])
         if last == KILLED:
@@ -72,13 +74,19 @@ class LegSink:
 
     def _fill_disk(self) -> None:
         """From now on no file of this process grows beyond what the ledger's newest one has: a write stops half-way."""
+        self.full_at = self._written()[-1] + _ROOM_BYTES
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.full_at, _UNLIMITED[1]))
+
+    def free_disk(self) -> None:
+        """From now on there is room. That the disk was full, a record shows that was cut there."""
+        if self.full_at in self._written():
+            tell(happened=DISK_FULL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, _UNLIMITED)
+        self.full_at = None
+
+    def _written(self) -> list[int]:
         sizes = (home(self.folder / "checkpoint") / "ledger").sizes()
-        written = [size for name, size in sizes.items() if name.endswith(".jsonl")]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (written[-1] + _ROOM_BYTES, _UNLIMITED[1]))
-
-
-def _free_disk() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, _UNLIMITED)
+        return [size for name, size in sizes.items() if name.endswith(".jsonl")]
 
 
 def _kill() -> None:
@@ -127,7 +135,8 @@ def _run(spark: SparkSession, leg: dict[str, Any]) -> None:
     except Exception as error:
         outcome = f"{type(error).__name__}: {error}"
     finally:
-        _free_disk()
+        if sink.full_at is not None:
+            sink.free_disk()
     if leg["end"] == KILLED_AT_START or (leg["end"] == KILLED and sink.calls > leg["call"]):
         time.sleep(60.0)  # it comes after the end of the query
     tell(outcome=outcome)

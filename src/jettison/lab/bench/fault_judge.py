@@ -14,7 +14,7 @@ from typing import Any
 from jettison.answers.answer_status import BOUNDED, DEPENDENT_ROWS, EXACT, FEW_ROWS, UNCONFIRMED
 from jettison.lab.bench.fault_rows import short
 from jettison.lab.bench.fault_run import Evidence, as_ordered
-from jettison.lab.bench.fault_scenario import BROKER_PAUSED, BROKER_RESTARTED, LEDGER, Scenario
+from jettison.lab.bench.fault_scenario import BROKER_PAUSED, BROKER_RESTARTED, FAULTS, LEDGER, Scenario
 from jettison.runtime.ledger import Ledger
 
 TWICE_OR_LOST = "rows or answers twice, or lost beyond what the ledger says"
@@ -28,10 +28,11 @@ PROMISES = (TWICE_OR_LOST, DECISIONS, REPEATED, COUNTS, ENDS)
 
 @dataclass
 class Verdict:
-    """By promise, what speaks against it in words, and how many things were looked at."""
+    """By promise, what speaks against it in words, and how many things were looked at; and what befell the run."""
 
     broken: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in PROMISES})
     looked_at: Counter[str] = field(default_factory=Counter)
+    happened: tuple[str, ...] = ()
 
     def check(self, promise: str, holds: bool, otherwise: str) -> None:
         """Look at one thing."""
@@ -46,7 +47,7 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     """Hold a run against all promises."""
-    verdict = Verdict()
+    verdict = Verdict(happened=tuple(fault for fault in FAULTS if fault in evidence.happened))
     ledger = Ledger(evidence.checkpoint / "jettison" / "ledger")
     batches = list(ledger.records("batch"))
     _ends(evidence, verdict)
@@ -73,13 +74,23 @@ def _ends(evidence: Evidence, verdict: Verdict) -> None:
 
 
 def _repeated(evidence: Evidence, verdict: Verdict) -> None:
-    loses_plans = evidence.scenario.loses_plans
+    may_differ = _holds_back if evidence.scenario.answers else _keeps_all
     for batch, attempts in evidence.attempts.items():
         first, *others = [Counter(map(_hashable, items)) for items in attempts]
         for other in others:
-            # Without a readable plan a batch keeps every row: that is what it is allowed to do otherwise.
-            excused = loses_plans and (evidence.scenario.answers or _keeps_all(evidence, batch, first, other))
-            verdict.check(REPEATED, excused or first == other, f"batch {batch}: {_difference(first, other)}")
+            same = first == other or (evidence.loses_plans and may_differ(evidence, batch, first, other))
+            verdict.check(REPEATED, same, f"batch {batch}: {_difference(first, other)}")
+
+
+def _holds_back(evidence: Evidence, batch: int, *attempts: Counter[Any]) -> bool:
+    """Without a readable plan answers of whole windows are held back, where windows are dropped; all others are the same.
+
+    Elsewhere nothing may differ: the windows that a batch closes rest on the rows of batches before it.
+    """
+    one, other = ({window: {item for item in items if item[0] == window} for window, *_ in items} for items in attempts)
+    return evidence.scenario.policy == "WindowDrop" and all(
+        one[window] == other[window] for window in {*one} & {*other}
+    )
 
 
 def _keeps_all(evidence: Evidence, batch: int, *attempts: Counter[Any]) -> bool:
@@ -208,7 +219,7 @@ def _windows(evidence: Evidence, marks: Mapping[int, str], verdict: Verdict) -> 
         whole = of_came == of_truth if of_came else True
         verdict.check(TWICE_OR_LOST, whole, f"window {window} is there in part")
         # While no plan can be read, answers are held back.
-        dropped = bool(of_came) or evidence.scenario.loses_plans or marks.get(window) in ("d", "v")
+        dropped = bool(of_came) or evidence.loses_plans or marks.get(window) in ("d", "v")
         verdict.check(TWICE_OR_LOST, dropped, f"window {window} is lost, marked {marks.get(window)}")
         again = not of_came or marks.get(window) != "d"
         verdict.check(DECISIONS, again, f"window {window} was to be dropped, and is there")

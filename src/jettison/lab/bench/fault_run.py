@@ -28,6 +28,7 @@ from jettison.lab.bench.fault_scenario import (
     INTERRUPTED,
     KILLED,
     KILLED_AT_START,
+    PLAN,
     PLAN_AT_WORK,
     Leg,
     Scenario,
@@ -44,9 +45,13 @@ _LOCAL, _CLUSTER = "local[2]", "local-cluster[2,1,1024]"
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 
+_OUTCOME_OF = {KILLED: DIED, KILLED_AT_START: DIED, INTERRUPTED: INTERRUPTED}
+"""How a leg ends to which this has happened."""
+
+
 @dataclass
 class Evidence:
-    """What a run left: its rows by file, what each attempt at a batch brought, and how each leg ended."""
+    """What a run left: its rows by file, what each attempt at a batch brought, how each leg ended, and what befell it."""
 
     scenario: Scenario
     checkpoint: Path
@@ -54,6 +59,12 @@ class Evidence:
     attempts: dict[int, list[list[Any]]] = field(default_factory=dict)
     outcomes: list[str] = field(default_factory=list)
     said: str = ""
+    happened: set[str] = field(default_factory=set)
+
+    @property
+    def loses_plans(self) -> bool:
+        """Whether a batch may have found no readable plan: it then keeps every row."""
+        return bool({PLAN, PLAN_AT_WORK} & self.happened)
 
 
 class Driver:
@@ -66,7 +77,7 @@ class Driver:
             "SPARK_LOCAL_DIRS": str(folder),
             "TMPDIR": str(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_HOME": str(_spark_home(folder)),
+            "SPARK_HOME": str(spark_home(folder)),
         }
         environment.setdefault("JDK_JAVA_OPTIONS", f"{_BRIEF} -Djava.io.tmpdir={folder}")
         command = [sys.executable, "-m", "jettison.lab.bench.fault_driver", master, jar_paths]
@@ -127,7 +138,7 @@ class Driver:
         return new
 
 
-def _spark_home(folder: Path) -> Path:
+def spark_home(folder: Path) -> Path:
     """Spark as it is installed, in a folder of its own: executors on this machine write below it."""
     home = folder / "spark"
     home.mkdir()
@@ -161,7 +172,9 @@ class Drivers:
             else:
                 self._current, self._spare = self._spare, self._new()
             if list(self._current.told()) != [{"outcome": "ready"}]:
-                raise RuntimeError(f"a driver did not start: {self._current.new_words()[-2000:]}")
+                said = self._current.new_words()[-2000:]
+                self.lost()
+                raise RuntimeError(f"a driver did not start: {said}")
         return self._current
 
     def lost(self) -> None:
@@ -189,7 +202,7 @@ def drivers(folder: Path, *, with_kafka: bool) -> Iterator[Drivers]:
 def run(scenario: Scenario, folder: Path, drivers: Drivers, broker: Broker | None) -> Evidence:
     """All legs of a scenario. What came last closes all windows, and comes once nothing more goes wrong."""
     chance = random.Random(scenario.seed + 2_000_003)
-    evidence = Evidence(scenario, folder / "checkpoint", fault_rows.files(scenario))
+    evidence = Evidence(scenario, folder / "checkpoint", fault_rows.files(scenario), happened=set(scenario.dirt))
     topic = None
     if scenario.on_kafka:
         assert broker is not None
@@ -211,8 +224,7 @@ def run(scenario: Scenario, folder: Path, drivers: Drivers, broker: Broker | Non
             "topic": None if topic is None else topic.options(len(evidence.files[0])),
         }
         evidence.outcomes.append(_leg(leg, order, evidence, drivers, broker, chance))
-        for kind in leg.after:
-            damage(evidence.checkpoint, kind, chance)
+        evidence.happened |= {kind for kind in leg.after if damage(evidence.checkpoint, kind, chance)}
     return evidence
 
 
@@ -224,19 +236,26 @@ def _leg(
         if "outcome" in line:
             outcome = line["outcome"]
             continue
+        if "happened" in line:
+            evidence.happened.add(line["happened"])
+            continue
         evidence.attempts.setdefault(line["batch"], []).append(line["items"])
         calls += 1
-        if calls == 1 and PLAN_AT_WORK in leg.during:
-            damage(evidence.checkpoint, PLAN_AT_WORK, chance)
+        if calls == 1 and PLAN_AT_WORK in leg.during and damage(evidence.checkpoint, PLAN_AT_WORK, chance):
+            evidence.happened.add(PLAN_AT_WORK)
         if calls == 1 and broker is not None and BROKER_PAUSED in leg.during:
             broker.pause()
             time.sleep(_PAUSE_S)
             broker.resume()
+            evidence.happened.add(BROKER_PAUSED)
         if calls == 1 and broker is not None and BROKER_RESTARTED in leg.during:
             broker.restart()
+            evidence.happened.add(BROKER_RESTARTED)
     evidence.said += driver.new_words()
     if outcome in (DIED, HUNG):
         drivers.lost()
+    if outcome == _OUTCOME_OF.get(leg.end) and not (leg.end == KILLED_AT_START and calls):
+        evidence.happened.add(leg.end)
     return outcome
 
 

@@ -75,16 +75,11 @@ class Scenario:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """All that goes wrong, each once."""
+        """All that is to go wrong, each once; what did, the run tells."""
         of_legs = {one for leg in self.legs for one in (leg.end, *leg.after)}
         # A leg that is killed while it starts sees nothing of what would happen at the first call of its sink.
         of_legs |= {one for leg in self.legs if leg.end != KILLED_AT_START for one in leg.during}
         return tuple(fault for fault in FAULTS if fault in of_legs or fault in self.dirt)
-
-    @property
-    def loses_plans(self) -> bool:
-        """Whether a batch may find no readable plan: it then keeps every row."""
-        return PLAN in self.faults or PLAN_AT_WORK in self.faults
 
     @property
     def bears_late_rows(self) -> bool:

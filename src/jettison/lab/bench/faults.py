@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -19,8 +21,22 @@ from jettison.lab.bench.fault_scenario import FAULTS, Scenario, scenario
 from jettison.lab.bench.kafka import Broker, running_broker
 from jettison.lab.bench.result import Result
 
-Judged = tuple[Scenario, Verdict]
 _ON_FILES, _ON_KAFKA = "files", "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one seed came to: what befell the run, and by promise what was looked at and what speaks against it."""
+
+    seed: int
+    happened: Sequence[str]
+    looked_at: Mapping[str, int]
+    broken: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, one: Scenario, verdict: Verdict) -> Judged:
+        broken = {promise: words for promise, words in verdict.broken.items() if words}
+        return cls(one.seed, verdict.happened, dict(verdict.looked_at), broken)
 
 
 def faults(console: Console, only: str | None, seeds: Sequence[int]) -> Iterator[list[Result]]:
@@ -40,8 +56,15 @@ def faults(console: Console, only: str | None, seeds: Sequence[int]) -> Iterator
             one = scenario(seed, with_kafka=broker is not None)
             if only == _ON_KAFKA and not one.on_kafka:
                 continue
-            verdict = judge(run(one, scratch / str(seed), started, broker))
-            judged.append((one, verdict))
+            try:
+                verdict = judge(run(one, scratch / str(seed), started, broker))
+            except Exception as error:  # a driver that does not start must not take with it what others have shown
+                console.print(f"  {seed}: not run: {error}", highlight=False, markup=False)
+                started.lost()
+                about = {**asdict(one), "not_run": str(error)[-500:]}
+                yield [Result(f"seed {seed}", math.nan, "", at_most=0.0, config=about, required=True)]
+                continue
+            judged.append(Judged.of(one, verdict))
             _say(console, one, verdict)
             yield [_of_run(one, verdict)]
     yield results(judged)
@@ -56,24 +79,33 @@ def _broker(stack: ExitStack, console: Console) -> Broker | None:
 
 
 def _of_run(one: Scenario, verdict: Verdict) -> Result:
-    broken = {promise: words for promise, words in verdict.broken.items() if words}
-    config = {**asdict(one), "faults": one.faults, "looked_at": dict(verdict.looked_at), "broken": broken}
-    count, looked_at = sum(map(len, broken.values())), sum(verdict.looked_at.values())
+    judged = Judged.of(one, verdict)
+    config = {**asdict(one), "dealt": one.faults, **asdict(judged)}
+    count, looked_at = sum(map(len, judged.broken.values())), sum(judged.looked_at.values())
     return Result(f"seed {one.seed}", float(count), f"of {looked_at:,}", at_most=0.0, config=config, required=True)
 
 
+def merged(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
+    """The results of several commands, each over some seeds, as if one had run them all; the last run of a seed counts."""
+    configs = {
+        row["config"]["seed"]: row["config"] for row in rows if "looked_at" in row["config"] and "seed" in row["config"]
+    }
+    names = ("seed", "happened", "looked_at", "broken")
+    return results([Judged(*(configs[seed][name] for name in names)) for seed in sorted(configs)])
+
+
 def results(judged: Sequence[Judged]) -> list[Result]:
-    """A result for each promise, and one for each fault."""
+    """A result for each promise, and one for each fault that befell a run."""
     found = []
     for promise in PROMISES:
-        broken = [words for _, verdict in judged for words in verdict.broken[promise]]
-        looked_at = sum(verdict.looked_at[promise] for _, verdict in judged)
+        broken = [words for one in judged for words in one.broken.get(promise, ())]
+        looked_at = sum(one.looked_at.get(promise, 0) for one in judged)
         of = {"runs": len(judged), "looked_at": looked_at, "broken": broken[:20]}
         # Nothing looked at proves nothing.
-        value = float(len(broken)) if looked_at else float("nan")
+        value = float(len(broken)) if looked_at else math.nan
         found.append(Result(promise, value, f"of {looked_at:,}", at_most=0.0, config=of, required=True))
-    runs = Counter(fault for one, _ in judged for fault in one.faults)
-    wrong = Counter(fault for one, verdict in judged for fault in one.faults if not verdict.holds)
+    runs = Counter(fault for one in judged for fault in one.happened)
+    wrong = Counter(fault for one in judged for fault in one.happened if one.broken)
     for fault in FAULTS:
         if runs[fault]:
             name = f"runs with a broken promise: {fault}"
@@ -84,7 +116,7 @@ def results(judged: Sequence[Judged]) -> list[Result]:
 def _say(console: Console, one: Scenario, verdict: Verdict) -> None:
     where = " on Kafka" if one.on_kafka else " on executors" if one.on_cluster else ""
     what = f"{one.policy}, {'answers' if one.answers else 'rows'}{where}"
-    console.print(f"  {one.seed}: {what}: {'; '.join(one.faults)}", highlight=False)
+    console.print(f"  {one.seed}: {what}: {'; '.join(verdict.happened)}", highlight=False)
     for promise, words in verdict.broken.items():
         for detail in words[:3]:
             console.print(f"    {promise}: {detail[:500]}", highlight=False, markup=False)

@@ -41,13 +41,14 @@ def grows(name: str, costs: Mapping[int, float], unit: str, *, fixed: float | No
     sizes = [size * np.log2(size) for size in known]
     found = exponent(sizes, list(known.values())) if len(known) >= _LEAST_SIZES else Interval(*(np.nan,) * 3)
     config = {"costs": {str(size): round(cost, 6) for size, cost in costs.items()}, "unit": unit, "fitted": kept}
-    # A fit of a few sizes has a wide interval; the exponent itself is judged.
+    # The interval is judged: a fit of three sizes, which is wide, decides nothing that is close.
     return Result(
         f"{name}: exponent against n log n",
         found.value,
         "",
         at_most=N_LOG_N + 0.1,
-        config=config | {"interval": [found.lower, found.upper]},
+        config=config,
+        interval=(found.lower, found.upper),
     )
 
 

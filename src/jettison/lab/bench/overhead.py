@@ -36,6 +36,7 @@ def small_batch(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
         costs.over(f"small batch, {_FULL}: median batch", _FULL, _BATCH, "s", at_most=1.25),
         # 75 ms where plain takes 51 ms.
         costs.over(f"small batch, {_BOUNDS}: task CPU", _BOUNDS, _BATCH_CPU, "s", at_most=75 / 51),
+        costs.over(f"small batch, {_BOUNDS}: bytes of state", _BOUNDS, attrgetter("state_bytes"), "bytes", at_most=2.0),
         costs.over(f"small batch, {_FULL}: task CPU", _FULL, _BATCH_CPU, "s"),
         costs.over(f"small batch, {_BOUNDS}: median batch", _BOUNDS, _BATCH, "s"),
         costs.over(f"small batch, {_BOUNDS}: planning", _BOUNDS, attrgetter("planning_s"), "s"),

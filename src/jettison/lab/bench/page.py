@@ -10,8 +10,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from jettison.lab.bench.faults import merged
+from jettison.lab.bench.result import as_row
 
 Row = Mapping[str, Any]
 _BLOCK = re.compile(r"(<!-- results of ([a-z-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
@@ -20,7 +24,15 @@ _NOT_MEASURED = "Not measured yet.\n"
 
 def page(text: str, folder: Path) -> str:
     """The same page with its tables made again."""
-    return _BLOCK.sub(lambda found: found[1] + table(stored(folder, found[2])) + found[3], text)
+    return _BLOCK.sub(lambda found: found[1] + table(shown(found[2], stored(folder, found[2]))) + found[3], text)
+
+
+def shown(benchmark: str, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows that stand on the page: of faults those over all seeds, whatever commands ran them."""
+    if benchmark != "faults" or not rows:
+        return rows
+    about = {"machine": "; ".join(sorted({row["config"]["machine"] for row in rows}))}
+    return [as_row(replace(one, config={**one.config, **about})) for one in merged(rows)]
 
 
 def stored(folder: Path, benchmark: str) -> list[Row]:
@@ -56,7 +68,8 @@ def _figure(run: Row) -> str:
     bounds = run["interval"]
     if not bounds:
         return text
-    return f"{text} ({_number(bounds[0])} to {_number(bounds[1])}, {run['config'].get('pairs', '?')} pairs)"
+    pairs = f", {run['config']['pairs']} pairs" if "pairs" in run["config"] else ""
+    return f"{text} ({_number(bounds[0])} to {_number(bounds[1])}{pairs})"
 
 
 def _verdict(runs: Sequence[Row]) -> str:

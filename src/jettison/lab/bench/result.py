@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,32 @@ def failed(results: Sequence[Result]) -> list[Result]:
 
 def save(results: Sequence[Result], path: Path) -> None:
     """Write results as a JSON list; a figure that could not be measured is null."""
-    rows = [_finite(asdict(one)) | {"bar": str(one.bar), "holds": one.holds, "verdict": one.verdict} for one in results]
-    path.write_text(json.dumps(rows, indent=2, allow_nan=False) + "\n")
+    path.write_text(json.dumps(list(map(as_row, results)), indent=2, allow_nan=False) + "\n")
+
+
+def as_row(result: Result) -> dict[str, Any]:
+    """A result as it is written, with its verdict."""
+    said = {"bar": str(result.bar), "holds": result.holds, "verdict": result.verdict}
+    return {name: _finite(value) for name, value in asdict(result).items()} | said
+
+
+def loaded(path: Path) -> list[Result]:
+    """The results of a file that `save` wrote; what could not be measured is not a number again."""
+    known = {one.name for one in fields(Result)}
+    rows = [{name: value for name, value in row.items() if name in known} for row in json.loads(path.read_text())]
+    return [Result(**{**row, "value": _or_nan(row["value"]), "interval": _bounds(row["interval"])}) for row in rows]
+
+
+def _bounds(stored: Sequence[float | None] | None) -> tuple[float, float] | None:
+    """A bound that was not finite says nothing."""
+    if stored is None:
+        return None
+    lower, upper = stored
+    return (-math.inf if lower is None else lower, math.inf if upper is None else upper)
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def show(results: Sequence[Result], console: Console) -> None:

@@ -5,9 +5,13 @@ Without Spark: making and reading plans. On Spark: rows in a batch, and groups.
 
 from __future__ import annotations
 
+import os
+import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +21,9 @@ from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.growth import fastest_ms, grows
+from jettison.lab.bench.paired import Pairs
 from jettison.lab.bench.result import Result
+from jettison.lab.fresh_process import in_fresh_process
 from jettison.lab.reproduce.sifter.workload import Generated, Workload
 from jettison.lab.sim.network.generator import Shape, random_network
 from jettison.policies.groups.concept_drop import ConceptDrop
@@ -28,9 +34,11 @@ from jettison.policies.uniform.uniform_drop import UniformDrop
 
 _BUDGET = Budget(0.3, 0.3, 3.0, "a third fits")
 _SAMPLES, _FAIRNESS = 3_000, 0.5
-ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
-GROUPS = (10, 1_000, 100_000, 1_000_000)
-_BATCHES = 3
+ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+GROUPS = (10, 100, 1_000, 10_000, 100_000, 300_000, 1_000_000)
+EXECUTORS = (1, 2)
+_BATCHES, _OF_EXECUTORS = 3, (1_000_000, 100)
+_WITHIN_S = 3600.0
 
 
 def scale(console: Console, only: str | None, repetitions: int) -> Iterator[list[Result]]:
@@ -64,7 +72,9 @@ def drop_points(repetitions: int, sizes: tuple[int, ...] = (1, 2, 5, 10, 20, 50,
     ]
 
 
-def groups(repetitions: int, sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000, 1_000_000)) -> list[Result]:
+def groups(
+    repetitions: int, sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000, 300_000, 1_000_000)
+) -> list[Result]:
     """A plan by group: counting so many groups, and making the plan, whose size is bounded."""
     learned, made, size = {}, {}, {}
     random = np.random.default_rng(1)
@@ -77,12 +87,11 @@ def groups(repetitions: int, sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 1
         plan = partial(policy.plan, Stats(1, 0.0, 1.0, {"rows": PointStats(int(rows.sum()), 1)}), _BUDGET)
         made[count] = fastest_ms(plan, repetitions)
         size[count] = float(len(plan().to_json()))
-    most = {"most_bytes": max(size.values())}
     bytes_of = grows("bytes of a plan, by groups", size, "bytes")
     return [
         grows("groups counted, by groups", learned, "ms"),
         grows("a plan made, by groups", made, "ms"),
-        Result(bytes_of.name, bytes_of.value, "", at_most=bytes_of.at_most, config={**bytes_of.config, **most}),
+        replace(bytes_of, config={**bytes_of.config, "most_bytes": max(size.values())}),
     ]
 
 
@@ -91,7 +100,9 @@ def regions(repetitions: int, sizes: tuple[int, ...] = (16, 32, 64, 128, 256, 51
     return [grows("a sifter, by regions", _sifters(repetitions, {size: (1_000, size) for size in sizes}), "ms")]
 
 
-def queries(repetitions: int, sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[Result]:
+def queries(
+    repetitions: int, sizes: tuple[int, ...] = (10, 100, 1_000, 3_000, 10_000, 30_000, 100_000)
+) -> list[Result]:
     """A sifter's filter of 16 regions, from so many queries."""
     return [grows("a sifter, by queries", _sifters(repetitions, {size: (size, 16) for size in sizes}), "ms")]
 
@@ -106,6 +117,11 @@ def groups_on_spark(repetitions: int, sizes: tuple[int, ...] = GROUPS) -> list[R
     return _on_spark(repetitions, {groups: (1_000_000, groups) for groups in sizes}, "a guard on Spark, by groups")
 
 
+def executors_on_spark(repetitions: int, counts: tuple[int, ...] = EXECUTORS) -> list[Result]:
+    """Task CPU and time of a guarded batch over plain, with executors in processes of their own."""
+    return [one for count in counts for one in in_fresh_process(_WITHIN_S, _with_executors, count, repetitions)]
+
+
 CASES: Mapping[str, Callable[[int], list[Result]]] = {
     "drop-points": drop_points,
     "groups": groups,
@@ -113,6 +129,7 @@ CASES: Mapping[str, Callable[[int], list[Result]]] = {
     "queries": queries,
     "spark-rows": rows_on_spark,
     "spark-groups": groups_on_spark,
+    "executors": executors_on_spark,
 }
 
 
@@ -138,15 +155,40 @@ def _sifters(repetitions: int, sizes: Mapping[int, tuple[int, int]]) -> dict[int
 def _on_spark(repetitions: int, sizes: Mapping[int, tuple[int, int]], name: str) -> list[Result]:
     from jettison.lab.recorded_session import recorded_session  # only here: the other cases need no pyspark
 
-    plain, guard = {}, {}
+    cpu_s: dict[str, dict[int, float]] = {}
     with recorded_session("jettison bench") as spark, tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
-        from jettison.lab.bench.scale_on_spark import batch_cpu_s
+        from jettison.lab.bench.scale_on_spark import SHEDS, costs
 
         for size, (rows, keys) in sizes.items():
-            found = batch_cpu_s(spark, Path(scratch) / str(size), rows, keys, _BATCHES, repetitions)
-            plain[size], guard[size] = found["plain"], found["guard"]
-    added = {size: max(guard[size] - plain[size], 0.0) for size in sizes}
-    return [grows(f"{name}: task CPU", guard, "s a batch"), grows(f"{name}: task CPU added", added, "s a batch")]
+            for side, runs in costs(spark, Path(scratch) / str(size), rows, keys, _BATCHES, repetitions).items():
+                cpu_s.setdefault(side, {})[size] = statistics.median(run.batch_cpu_s for run in runs)
+    return [grows(f"{name}: task CPU", cpu_s[SHEDS], "s a batch"), added(name, cpu_s)]
+
+
+def added(name: str, cpu_s: Mapping[str, Mapping[int, float]]) -> Result:
+    """What a guard adds that keeps all rows: one that sheds saves more than it costs."""
+    from jettison.lab.bench.scale_on_spark import IDLE, PLAIN
+
+    more = {size: max(cpu_s[IDLE][size] - cpu_s[PLAIN][size], 0.0) for size in cpu_s[PLAIN]}
+    return grows(f"{name}: task CPU added while nothing is shed", more, "s a batch")
+
+
+def _with_executors(count: int, repetitions: int) -> list[Result]:
+    from jettison.lab.bench.fault_run import spark_home
+    from jettison.lab.bench.scale_on_spark import IDLE, SHEDS, costs
+    from jettison.lab.recorded_session import recorded_session
+
+    with tempfile.TemporaryDirectory(prefix="jettison-bench-") as scratch:
+        folder = Path(scratch)
+        os.environ["SPARK_HOME"] = str(spark_home(folder))
+        with recorded_session("jettison bench", master=f"local-cluster[{count},1,1024]") as spark:
+            runs = costs(spark, folder / "run", *_OF_EXECUTORS, _BATCHES, repetitions)
+    of = Pairs(runs, config={"executors": count, "rows_per_batch": _OF_EXECUTORS[0], "groups": _OF_EXECUTORS[1]})
+    return [
+        of.over(f"{count} executors, {side}: {what}", side, attrgetter(measure), "s")
+        for side in (IDLE, SHEDS)
+        for what, measure in (("task CPU of a batch", "batch_cpu_s"), ("time of a batch", "batch_s"))
+    ]
 
 
 def _times(count: int, run: Callable[[], object]) -> Callable[[], None]:

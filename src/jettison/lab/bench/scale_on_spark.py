@@ -1,4 +1,4 @@
-"""A native grouped sum in batches of a given size, plain and behind a guard that keeps three tenths."""
+"""A native grouped sum in batches of a given size, plain, behind a guard that keeps all, and one that keeps three tenths."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.lab.bench.streams import alternate, guarded, median, plain
+from jettison.lab.bench.streams import Cost, alternate, guarded, plain
 
 _KEEP = 0.3
 
 
-def batch_cpu_s(
+PLAIN, IDLE, SHEDS = "plain", "idle guard", "guard that sheds"
+
+
+def costs(
     spark: SparkSession, folder: Path, rows: int, keys: int, batches: int, repetitions: int
-) -> dict[str, float]:
-    """Median task CPU of a batch, by side."""
+) -> dict[str, list[Cost]]:
+    """What each run took, by side; the nth runs stood side by side."""
     _land(spark, folder / "in", rows, keys, batches)
 
     def source() -> DataFrame:
@@ -27,13 +30,13 @@ def batch_cpu_s(
     def sums(stream: DataFrame) -> DataFrame:
         return stream.groupBy("key").agg(F.sum("value").alias("value"))
 
-    variants = {
-        "plain": plain(lambda: sums(source())),
-        "guard": guarded(source, sums, row_id=["id"], keep_fraction=_KEEP),
+    shares = {IDLE: 1.0, SHEDS: _KEEP}
+    variants = {PLAIN: plain(lambda: sums(source()))} | {
+        side: guarded(source, sums, row_id=["id"], keep_fraction=share) for side, share in shares.items()
     }
     found = alternate(spark, folder, variants, repetitions)
     shutil.rmtree(folder)
-    return {side: median(runs, lambda run: run.batch_cpu_s) for side, runs in found.items()}
+    return found
 
 
 def _land(spark: SparkSession, folder: Path, rows: int, keys: int, batches: int) -> None:

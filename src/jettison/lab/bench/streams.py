@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import statistics
@@ -32,7 +33,7 @@ _T = TypeVar("_T")
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What one run of a query took: task CPU and rows; after its first batches rows a second, and of one batch the time,
-    the task CPU and the time that Spark plans it.
+    the task CPU and the time that Spark plans it; and the most bytes that its state had.
     """
 
     cpu_s: float
@@ -41,6 +42,7 @@ class Cost:
     batch_s: float
     batch_cpu_s: float
     planning_s: float
+    state_bytes: float = math.nan
 
 
 class Took(NamedTuple):
@@ -162,6 +164,7 @@ def run_once(spark: SparkSession, folder: Path, variant: Variant, skip_batches: 
         batch_s=statistics.median(seconds),
         batch_cpu_s=_cpu_s(stages, str(query.runId), later[0].batchId) / len(later),
         planning_s=statistics.median(p.durationMs["queryPlanning"] / 1e3 for p in later),
+        state_bytes=max((float(sum(of.memoryUsedBytes for of in p.stateOperators)) for p in batches), default=math.nan),
     )
 
 
@@ -207,6 +210,12 @@ def driver_says(spark: SparkSession, what: str) -> Any:
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/{what}"
     with urllib.request.urlopen(url, timeout=30) as response:
         return json.load(response)
+
+
+def local_cpu_s(spark: SparkSession) -> float:
+    """CPU time of all tasks that have ended in a local session: a counter, where `task_cpu_s` reads a list of all stages."""
+    counters = driver_metrics(spark)["counters"]
+    return float(next(one["count"] for name, one in counters.items() if name.endswith(".executor.cpuTime"))) / 1e9
 
 
 def driver_metrics(spark: SparkSession) -> Any:

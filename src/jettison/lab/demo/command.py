@@ -29,7 +29,7 @@ from jettison.lab.recorded_session import recorded_session
 from jettison.lab.time_left import time_left
 
 LOADS = (0.5, 3.0, 0.5)
-"""Arrival rates of the three phases, in capacities of the machine."""
+"""Arrival rates of the three phases, in capacities of the machine, unless told."""
 _CAPACITY_S = 70.0
 """About how long it takes to measure the capacity, on two cores."""
 _SLACK_S = 240.0
@@ -42,6 +42,8 @@ def run_demo(
     bound_s: float,
     seconds: Sequence[float],
     picture_path: Path,
+    loads: Sequence[float] = LOADS,
+    capacity_known: bool = False,
     json_path: Path | None = None,
     cold: bool = False,
     kafka: bool = False,
@@ -49,11 +51,11 @@ def run_demo(
     """Measure the capacity, run plain and shed over the same arrivals, and report.
 
     With `kafka` the rides arrive at a broker on this machine. With `cold` each run has a fresh process, in which nothing
-    has run before, and its first minute is reported too.
+    has run before, and its first minute is reported too. With `capacity_known` the guard is told the capacity.
     Returns the document that `--json` writes.
     """
     began = time.monotonic()
-    overload = LOADS[verdict.OVERLOAD_PHASE]
+    overload = loads[verdict.OVERLOAD_PHASE]
     # A row waits for one batch and is processed in the next, and the controller leaves some of the bound to noise.
     batch_s = ControlSettings(latency_bound_s=bound_s).headroom * bound_s / 2
     with ExitStack() as stack:
@@ -70,17 +72,19 @@ def run_demo(
                 capacity = measure_capacity(spark, folder / "capacity", batch_s=batch_s, overload=overload)
             else:
                 capacity = plain_capacity(spark, "kafka", "fares", overload, address)
-        phases = [Phase(duration, load * capacity) for duration, load in zip(seconds, LOADS, strict=True)]
+        phases = [Phase(duration, load * capacity) for duration, load in zip(seconds, loads, strict=True)]
         console.print(
-            f"Capacity: {capacity:,.0f} rides/s. They will arrive at {', '.join(f'{x:g}' for x in LOADS)} times that, "
+            f"Capacity: {capacity:,.0f} rides/s. They will arrive at {', '.join(f'{x:g}' for x in loads)} times that, "
             f"for {', '.join(f'{x:g}' for x in seconds)} s; the latency bound is {bound_s:g} s.",
             highlight=False,
         )
         run = partial(in_fresh_process, sum(seconds) + _SLACK_S, run_cold) if cold else partial(run_one, spark, console)
         plain = run(folder / "plain", phases, bound_s, address, guarded=False)
-        shed = run(folder / "shed", phases, bound_s, address, guarded=True)
+        shed = run(folder / "shed", phases, bound_s, address, guarded=True, known=capacity if capacity_known else None)
         document = report.to_document(
             capacity_rows_per_s=capacity,
+            capacity_known=capacity_known,
+            loads=loads,
             overload=overload,
             plain=verdict.latency(plain, phases, bound_s),
             shed=verdict.latency(shed, phases, bound_s),
@@ -107,14 +111,23 @@ def run_one(
     address: str | None,
     *,
     guarded: bool,
+    known: float | None = None,
 ) -> Run:
     """Run the query, guarded or plain, and show how it goes."""
     title = "2. The same query, guarded by Jettison" if guarded else "1. Plain Spark"
     with shown(console, title, bound_s) as watch:
-        return run_fares(spark, folder, phases, bound_s if guarded else None, watch, address)
+        return run_fares(spark, folder, phases, bound_s if guarded else None, watch, address, known)
 
 
-def run_cold(folder: Path, phases: Sequence[Phase], bound_s: float, address: str | None, *, guarded: bool) -> Run:
+def run_cold(
+    folder: Path,
+    phases: Sequence[Phase],
+    bound_s: float,
+    address: str | None,
+    *,
+    guarded: bool,
+    known: float | None = None,
+) -> Run:
     """The same in a session that nothing has used before, for a process of its own."""
     with recorded_session("jettison demo, cold") as spark:
-        return run_one(spark, Console(), folder, phases, bound_s, address, guarded=guarded)
+        return run_one(spark, Console(), folder, phases, bound_s, address, guarded=guarded, known=known)

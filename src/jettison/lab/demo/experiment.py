@@ -119,15 +119,19 @@ def run_fares(
     bound_s: float | None,
     watch: Watch,
     address: str | None = None,
+    known: float | None = None,
 ) -> Run:
-    """Run the demo's query guarded, with a latency bound, or without one as it is: on files, or on a Kafka broker."""
+    """Run the demo's query guarded, with a latency bound, or without one as it is: on files, or on a Kafka broker.
+
+    `known` is the capacity in rows a second that the guard is told.
+    """
     name = "plain" if bound_s is None else "shed"
     if address is None:
         feed = RideFeed(folder / "in", phases, interval_s=INTERVAL_S)
-        writer, runner = fares(raw_rides(spark, folder / "in"), folder, bound_s)
+        writer, runner = fares(raw_rides(spark, folder / "in"), folder, bound_s, known=known)
     else:
         feed, topic = TopicFeed(address, name, phases), topic_options(address, name)
-        writer, runner = fares(topic_rides(spark, topic), folder, bound_s, jt.KafkaEnds(topic))
+        writer, runner = fares(topic_rides(spark, topic), folder, bound_s, jt.KafkaEnds(topic), known=known)
     return run_query(name, feed, writer, runner, watch=watch)
 
 

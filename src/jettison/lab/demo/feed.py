@@ -81,6 +81,9 @@ class RideFeed:
     (3000, 3)
     """
 
+    has_texts = False
+    """Whether what lands is there already, and the book of rides need not be made."""
+
     def __init__(
         self, directory: str | Path, phases: Sequence[Phase], *, interval_s: float = 0.1, seed: int = 7
     ) -> None:
@@ -99,7 +102,7 @@ class RideFeed:
             refuse("a feed runs once", "one that was started before", hint=hint, error=JettisonError)
         context = multiprocessing.get_context("spawn")
         self._channel, theirs = context.Pipe()
-        arguments = (theirs, self._lander(), self.schedule, self._seed)
+        arguments = (theirs, self._lander(), self.schedule, self._seed, self.has_texts)
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
@@ -163,12 +166,15 @@ class RideFeed:
             refuse("the feed's process must end well", f"exit code {code}", hint=hint, error=JettisonError)
 
 
-def _serve(channel: Connection, lander: Callable[[Landing], Lands], schedule: Schedule, seed: int) -> None:
+def _serve(
+    channel: Connection, lander: Callable[[Landing], Lands], schedule: Schedule, seed: int, has_texts: bool
+) -> None:
     """Feed, in a process of its own: the start comes through the channel, and anything after it means to stop."""
     # Ctrl-C goes to all processes of a terminal; the parent decides what it means here.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent, book = os.getppid(), RideBook(seed)
-    _ = book.text
+    if not has_texts:
+        _ = book.text
     channel.send(_READY)
     try:
         landing = Landing(schedule, book, channel.recv())

@@ -50,14 +50,14 @@ def shed_fares(guarded: DataFrame) -> DataFrame:
 
 
 def fares(
-    raw: DataFrame, folder: Path, bound_s: float | None, ask: Asked | None = None
+    raw: DataFrame, folder: Path, bound_s: float | None, ask: Asked | None = None, *, known: float | None = None
 ) -> tuple[DataStreamWriter, Runner]:
     """The query under a latency bound, or plain without one; answers and checkpoint lie in `folder`."""
     runner: Runner
     if bound_s is None:
         runner, answers = folder / "checkpoint", plain_fares(raw)
     else:
-        runner = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint", ask=ask)
+        runner = jt.Shedder(latency=bound_s, checkpoint=folder / "checkpoint", ask=ask, capacity_rows_per_s=known)
         answers = shed_fares(guarded_rides(runner, raw))
     return answers.writeStream.format("parquet").option("path", str(folder / "out")), runner
 

@@ -33,13 +33,23 @@ _PLAIN, _SHED, _BOUND = "#c0392b", "#1f6f8b", "#555555"
 
 
 def to_document(
-    *, capacity_rows_per_s: float, overload: float, plain: Latency, shed: Latency, kept: Kept, answers: Answers
+    *,
+    capacity_rows_per_s: float,
+    overload: float,
+    plain: Latency,
+    shed: Latency,
+    kept: Kept,
+    answers: Answers,
+    capacity_known: bool = False,
+    loads: Sequence[float] = (),
 ) -> dict[str, Any]:
     """All results as one JSON-safe document; its keys are part of the command's promise."""
     return {
         "latency_bound_s": shed.bound_s,
         "capacity_rows_per_s": round(capacity_rows_per_s),
+        "capacity_known": capacity_known,
         "overload": overload,
+        "loads": list(loads),
         "held_needs": {"over_bound_share_at_most": HELD_SHARE, "judged_batches_at_least": HELD_BATCHES},
         "plain": {**asdict(plain), "held": plain.held.value},
         "shed": {
@@ -64,6 +74,8 @@ def summary(document: dict[str, Any], console: Console) -> None:
 
     both("row latency at its peak", "latency_peak_s", _seconds)
     both("for good under the bound after", "back_under_bound_s", partial(_seconds, none="not at all"))
+    both("batches over it from the step on", "over_bound_batches", str)
+    both("rows over it from the step on", "over_bound_rows", "{:,}".format)
     both("latency grows by", "latency_growth_s_per_s", "{:+.2f} s per s".format)
     both("rows without an answer at the end", "unanswered_rows", "{:,}".format)
     both("files landed late by at most", "feed_late_s", "{:.2f} s".format)
@@ -158,7 +170,7 @@ def picture(runs: Sequence[Run], phases: Sequence[Phase], bound_s: float, path: 
         axes.axvspan(*overload_span(phases), color="#f3e9d2", zorder=0)
         axes.spines[["top", "right"]].set_visible(False)
     above.set_ylabel("row latency at commit [s]")
-    above.set_title("A stream at 0.5, 3 and 0.5 times the capacity: latency and share of rows kept")
+    above.set_title("An overload between two calm phases: latency and share of rows kept")
     above.legend(frameon=False, loc="upper left")
     below.set_ylabel("kept fraction")
     below.set_ylim(0, 1.05)

@@ -42,7 +42,8 @@ class Latency:
 
     `latency_peak_s` is that of all batches with rows of the overload. `back_under_bound_s` counts from the step of the
     load until every later batch is within `bound_s`: 0 if all are, `None` if the last one is not, or a row that waits. As a
-    share of the overload's length, at most 1, it is `over_bound_share`.
+    share of the overload's length, at most 1, it is `over_bound_share`. `over_bound_batches` and `over_bound_rows` count
+    the batches with rows from the step on that are not within it, and the rows in them that are not.
 
     `latency_p50_s`, `latency_p95_s` and `latency_worst_s` are over the `judged_batches`, those after the first few; `None`
     if there are none. `latency_growth_s_per_s` is how fast the age of the oldest row without an answer grows over the
@@ -53,6 +54,8 @@ class Latency:
     latency_peak_s: float | None
     back_under_bound_s: float | None
     over_bound_share: float
+    over_bound_batches: int
+    over_bound_rows: int
     judged_batches: int
     latency_p50_s: float | None
     latency_p95_s: float | None
@@ -162,12 +165,15 @@ def latency(run: Run, phases: Sequence[Phase], bound_s: float) -> Latency:
     oldest = [float(batch.latencies(run.landing).max()) for batch in overload_batches(run, phases, after=0)]
     if rows.unanswered:
         oldest.append(_waits_s(run))
-    back_s = _back_under(run, run.landing.schedule.rows_by(begin_s * 1e6), begin, bound_s)
+    step = run.landing.schedule.rows_by(begin_s * 1e6)
+    back_s, over = _back_under(run, step, begin, bound_s), _over(run, step, bound_s)
     return Latency(
         bound_s=bound_s,
         latency_peak_s=max(oldest, default=None),
         back_under_bound_s=back_s,
         over_bound_share=1.0 if back_s is None else min(back_s / (end_s - begin_s), 1.0),
+        over_bound_batches=len(over),
+        over_bound_rows=_rows_over(run, over, begin, bound_s),
         judged_batches=len(judged),
         latency_p50_s=rows.quantile(0.50) if judged else None,
         latency_p95_s=rows.quantile(0.95) if judged else None,
@@ -186,11 +192,21 @@ def _waits_s(run: Run) -> float:
 
 def _back_under(run: Run, first_row: int, begin_s: float, bound_s: float) -> float | None:
     """Seconds from the step until every later batch is within the bound."""
-    batches = [batch for batch in run.batches if batch.last > first_row]
-    over = [batch for batch in batches if batch.latencies(run.landing).max() > bound_s]
-    if _waits_s(run) > bound_s or (over and over[-1] is batches[-1]):
+    over = _over(run, first_row, bound_s)
+    if _waits_s(run) > bound_s or (over and over[-1] is run.batches[-1]):
         return None
     return over[-1].committed_s - begin_s if over else 0.0
+
+
+def _over(run: Run, first_row: int, bound_s: float) -> list[Batch]:
+    """Batches with rows from this one on that are not within the bound."""
+    return [b for b in run.batches if b.last > first_row and b.latencies(run.landing).max() > bound_s]
+
+
+def _rows_over(run: Run, batches: Sequence[Batch], begin_s: float, bound_s: float) -> int:
+    """Rows from then on that are not within the bound, those that still wait included."""
+    rows = row_latencies(run, batches).between(begin_s)
+    return round(float(rows.rows[rows.latency_s > bound_s].sum()))
 
 
 def row_latencies(run: Run, batches: Sequence[Batch]) -> RowLatencies:

@@ -43,9 +43,14 @@ class Figures:
     coverage
         Share of the bounds given that hold the truth.
     recovery_s
-        From the end of the overload until every later batch is within the bound; infinite if that is never.
+        From the end of the overload until every later batch is within the bound; infinite if that is never, not a number
+        where the load has no overload that ends.
     cpu_s
         Task CPU.
+    feed_late_s
+        The longest that a file landed after it was due.
+    batches_a_window
+        How many batches rows of one window came in, about: policies that learn from a window's earlier batches need many.
     load_average
         Of the machine at the end: far above the number of cores, others were at work too.
     """
@@ -63,10 +68,12 @@ class Figures:
     recovery_s: float = _NAN
     cpu_s: float = _NAN
     load_average: float = _NAN
+    feed_late_s: float = _NAN
+    batches_a_window: float = _NAN
 
 
 MEASURES = {one.name: one.name.endswith("_s") for one in fields(Figures)}
-"""All figures, and whether they are seconds; others are shares."""
+"""All figures, and whether they are seconds."""
 LARGER_IS_BETTER = {"rows_processed", "utility", "coverage"}
 
 
@@ -79,6 +86,8 @@ def latencies(run: Run, load: Load) -> tuple[float, float, float]:
 
 def recovery_s(run: Run, load: Load, bound_s: float) -> float:
     """Seconds from the end of the overload until every later batch is within the bound."""
+    if not 0.0 < load.end_s < load.duration_s:
+        return _NAN
     end_s = run.started_s + load.end_s
     over = [
         batch.committed_s
@@ -92,20 +101,29 @@ def recovery_s(run: Run, load: Load, bound_s: float) -> float:
     return max(over) - end_s if over else 0.0
 
 
+def batches_a_window(run: Run, window_s: float) -> float:
+    """Batches that begin within a window's length, of those that hold rows."""
+    length_s = run.batches[-1].committed_s - run.batches[0].started_s if run.batches else 0.0
+    return len(run.batches) * window_s / length_s if length_s > 0.0 else _NAN
+
+
 def answer_figures(
     spark: SparkSession, workload: Workload, truth: DataFrame, output: Path, run: Run, bound_s: float
 ) -> dict[str, float]:
-    """Hold the answers in `output` against the truth, over the windows that were due two bounds before the run ended."""
+    """Hold the answers in `output` against the truth, over the windows that were due two bounds before the run ended.
+
+    Of a workload with very many answers those of some keys are looked at, the same in every run.
+    """
     within_s = ANSWER_BOUNDS * bound_s
-    due = _due(spark, workload, truth, run, within_s)
     if not any(output.glob("*.parquet")):
         return {"late_windows": 1.0, "groups_missing": _NAN, "utility": 0.0}
     keys = [*(["end"] if workload.end_is_key else []), *workload.keys]
     came = spark.read.parquet(str(output)).withColumn("came", F.col("_metadata.file_modification_time"))
-    answers = _narrow(came, workload, keys, F.max("came").alias("came"))
-    expected = _narrow(truth, workload, keys, F.max("end").alias("due_end")).select(
+    answers = _narrow(_sample(came, workload), workload, keys, F.max("came").alias("came"))
+    expected = _narrow(_sample(truth, workload), workload, keys, F.max("end").alias("due_end")).select(
         *keys, "due_end", *(F.col(one).alias(f"true_{one}") for one in workload.measures)
     )
+    due = _due(spark, workload, expected, run, within_s)
     joined = expected.join(F.broadcast(due), "due_end").join(answers, keys, "left")
     in_time = F.coalesce(F.unix_micros("came") / 1e6 <= F.col("due_s") + within_s, F.lit(False))
     there = F.col("came").isNotNull()
@@ -116,35 +134,50 @@ def answer_figures(
         there.alias("there"),
         in_time.alias("in_time"),
         F.when(there, error).alias("error"),
+        F.array(*(F.when(there, part["error"]) for part in parts)).alias("errors"),
         F.array(*(part["held"].cast("double") for part in parts)).alias("held"),
-        F.array(*(part["error"] for part in parts)).alias("errors"),
     ).cache()
-    # A window is as late as the last of its answers that came; one of which none came is late.
-    last = F.coalesce(F.min(F.when(F.col("there"), F.col("in_time"))), F.lit(False))
-    windows = judged.groupBy("due_end").agg(last.alias("in_time"), F.max("there").alias("there"))
-    delivered = judged.join(windows.where("there").select("due_end"), "due_end")
     worth = F.when(F.col("in_time"), F.greatest(1.0 - F.col("error"), F.lit(0.0))).otherwise(0.0)
-    single = judged.where("there").select(F.explode("errors").alias("error"))
-    found = {
-        "late_windows": _figure(windows, F.avg((~F.col("in_time")).cast("double"))),
-        "groups_missing": _figure(delivered, F.avg((~F.col("there")).cast("double"))),
-        "utility": _figure(judged, F.avg(worth)),
-        "error_mean": _figure(single, F.avg("error")),
-        "error_p95": _figure(single, F.percentile_approx("error", 0.95, 10_000)),
-        "coverage": _figure(judged.select(F.explode("held").alias("held")), F.avg("held")),
-    }
+    held = F.filter("held", lambda one: one.isNotNull())
+    windows = judged.groupBy("due_end").agg(
+        F.count("*").alias("answers"),
+        F.count_if("there").alias("there"),
+        # A window is as late as the last of its answers that came; one of which none came is late.
+        F.coalesce(F.min(F.when(F.col("there"), F.col("in_time"))), F.lit(False)).alias("in_time"),
+        F.sum(worth).alias("worth"),
+        F.sum("error").alias("error"),
+        F.count("error").alias("errors"),
+        F.sum(F.size(held)).alias("bounds"),
+        F.sum(F.aggregate(held, F.lit(0.0), lambda so_far, one: so_far + one)).alias("held"),
+    )
+    found = windows.collect()
+    errors = judged.where("there").select(F.explode("errors").alias("error"))
+    high = errors.agg(F.percentile_approx("error", 0.95, 10_000)).first() if found else None
     judged.unpersist()
-    return found
+    delivered = [one for one in found if one.there]
+    return {
+        "late_windows": _mean(sum(not one.in_time for one in found), len(found)),
+        "groups_missing": 1.0 - _mean(sum(one.there for one in delivered), sum(one.answers for one in delivered)),
+        "utility": _mean(sum(one.worth for one in found), sum(one.answers for one in found)),
+        "error_mean": _mean(sum(one.error or 0.0 for one in delivered), sum(one.errors for one in delivered)),
+        "error_p95": _NAN if high is None or high[0] is None else float(high[0]),
+        "coverage": _mean(sum(one.held for one in found), sum(one.bounds for one in found)),
+    }
 
 
-def _figure(rows: DataFrame, aggregate: Column) -> float:
-    first = rows.agg(aggregate).first()
-    return _NAN if first is None or first[0] is None else float(first[0])
+def _mean(total: float, count: int) -> float:
+    return total / count if count else _NAN
+
+
+def _sample(rows: DataFrame, workload: Workload) -> DataFrame:
+    if workload.judged_one_in == 1:
+        return rows
+    return rows.where(F.pmod(F.xxhash64(*workload.keys), F.lit(workload.judged_one_in)) == 0)
 
 
 def _due(spark: SparkSession, workload: Workload, truth: DataFrame, run: Run, within_s: float) -> DataFrame:
     """Windows that are judged, each with the time at which it was due."""
-    ends = [row[0] / 1e6 for row in truth.select(F.unix_micros("end")).distinct().collect()]
+    ends = [row[0] / 1e6 for row in truth.select(F.unix_micros("due_end")).distinct().collect()]
     arrivals = workload.arrival_s([end + workload.delay_s for end in ends])
     due = [(end, run.started_s + at) for end, at in zip(ends, arrivals, strict=True)]
     rows = [(int(end * 1e6), at) for end, at in due if at + within_s <= run.ended_s]

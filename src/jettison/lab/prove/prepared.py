@@ -7,6 +7,7 @@ becomes of it there. A row's arrival follows from the time of its file, so that 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from jettison.lab.demo.feed import Lands, RideFeed
 from jettison.lab.demo.landing import Landing, refuse_used
 from jettison.lab.demo.schedule import EVENT_EPOCH_S, Phase, Schedule
 
+_APART_NS, _MOST_FILES = 2 * 10**6, 10_000
 INTERVAL_S = 0.2
 """Time between two files."""
 SCHEMA = "offset BIGINT, due_us BIGINT, arrived_us BIGINT, value STRING"
@@ -72,10 +74,10 @@ def rows_in(spark: SparkSession, folder: Path, *, files_per_batch: int | None = 
 
 
 def land_now(prepared: Path, folder: Path) -> None:
-    """Land all files at once, in their order."""
-    lander = Linker(prepared, folder, None)
-    for place, path in enumerate(sorted(prepared.glob("*.parquet"))):
-        lander.link(path.name, 10**18 + place * 10**9)
+    """Land all files at once, in their order, as if they had come just now."""
+    lander, now_ns = Linker(prepared, folder, None), time.time_ns()
+    for place, path in enumerate(sorted(prepared.glob("*.parquet")), start=-_MOST_FILES):
+        lander.link(path.name, now_ns + place * _APART_NS)
 
 
 class PreparedFeed(RideFeed):
@@ -88,6 +90,8 @@ class PreparedFeed(RideFeed):
     directory, phases
         As for `RideFeed`; on the same file system.
     """
+
+    has_texts = True
 
     def __init__(self, prepared: Path, directory: Path, phases: Sequence[Phase]) -> None:
         super().__init__(directory, phases, interval_s=INTERVAL_S)

@@ -2,69 +2,114 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from jettison.lab import intervals
+from jettison.errors import refuse
 from jettison.lab.bench.cases import chosen
 from jettison.lab.bench.result import Result
-from jettison.lab.bench.streams import in_turn
 from jettison.lab.machine import this_machine
 from jettison.lab.prove.judge import MEASURES, Figures
+from jettison.lab.prove.record import Record, records
 from jettison.lab.prove.rivals import entrants
 from jettison.lab.prove.rivals.rival import Rival
+from jettison.lab.prove.saturated import capacity
 from jettison.lab.prove.trial import Trial
+from jettison.lab.prove.turns import turns
+from jettison.lab.prove.workload import Workload
 from jettison.lab.prove.workloads import all_workloads
-from jettison.lab.recorded_session import recorded_session
+from jettison.lab.recorded_session import MANY_BATCHES
+from jettison.spark.session import local_session
 
 BOUND_S, SECONDS = 5.0, 60.0
+HOPELESS_RUNS = 2
+"""Runs of a rival whose rows can only pile up."""
 
 
 def prove(
-    console: Console, only: str | None, repetitions: int, rivals: Sequence[str] = (), seconds: float = SECONDS
+    console: Console,
+    only: str | None,
+    repetitions: int,
+    rivals: Sequence[str] = (),
+    seconds: float = SECONDS,
+    minutes: float | None = None,
+    earlier: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[list[Result]]:
-    """Each workload in a session of its own: capacity, rows and truth, tuning, and then all in turn."""
-    for name, workload in chosen(all_workloads(console), only).items():
-        with (
-            recorded_session("jettison bench") as spark,
-            tempfile.TemporaryDirectory(prefix="jettison-prove-") as scratch,
-        ):
-            trial = Trial.of(spark, Path(scratch), workload, bound_s=BOUND_S, seconds=seconds)
-            console.print(f"  {name}: plain processes {trial.capacity_rows_per_s:,.0f} rows/s", highlight=False)
-            settings = warm_and_tune(console, trial, entered := entrants(workload, rivals))
-            runs = {one.name: partial(_run, console, trial, one, settings[one.name]) for one in entered}
-            found = in_turn(runs, repetitions)
-            config = {
-                "workload": name,
-                "what": workload.what,
-                "capacity_rows_per_s": round(trial.capacity_rows_per_s),
-                "peak_rows_per_s": round(trial.load.peak_rows_per_s),
-                "bound_s": BOUND_S,
-                "seconds": seconds,
-                "machine": this_machine(),
-            }
-            console.print(_table(found))
-            yield results(found, settings, config)
+    """All workloads in turn, in one session; after each turn, all results of its workload so far.
+
+    The first turn of a workload measures its capacity and its truth, and tunes. With results of `earlier` it goes on from
+    where they end, under the same load and settings.
+    """
+    workloads = chosen(all_workloads(console), only)
+    known = {name: one for name, one in records(earlier).items() if name in workloads}
+    for name, one in known.items():
+        _require_same(one, workloads[name], entrants(workloads[name], rivals), seconds)
+    done = {name: known[name].rounds if name in known else 0 for name in workloads}
+    trials: dict[str, Trial] = {}
+    with (
+        local_session("jettison bench", settings=MANY_BATCHES) as spark,
+        tempfile.TemporaryDirectory(prefix="jettison-prove-") as scratch,
+    ):
+        for name in turns(done, repetitions, minutes):
+            workload, entered = workloads[name], entrants(workloads[name], rivals)
+            try:
+                if name not in trials:
+                    folder = Path(scratch) / name
+                    if name not in known:
+                        found = capacity(spark, folder / "capacity", workload)
+                        known[name] = Record(_config(workload, found.rows_per_s, found.runs, seconds))
+                    rows_per_s = float(known[name].config["capacity_rows_per_s"])
+                    load = workload.shape(rows_per_s, workload.seconds * seconds)
+                    trials[name] = Trial(spark, folder, workload, load, BOUND_S, rows_per_s)
+                    console.print(f"  {name}: plain processes {rows_per_s:,.0f} rows/s", highlight=False)
+                    settings = warm_and_tune(console, trials[name], entered, known[name].settings)
+                    known[name].settings = settings
+                trials[name].prepare()
+                one_round(console, trials[name], entered, known[name])
+            except Exception as error:  # whatever it was, the other workloads have something to say
+                console.print(f"  {name} is left: {error}", highlight=False, markup=False)
+                del done[name]
+            if len(workloads) > 1 and name in trials:
+                trials[name].tidy()
+            if name in known and known[name].rounds:
+                console.print(_table(known[name].runs))
+                yield known[name].results()
 
 
-def warm_and_tune(console: Console, trial: Trial, entered: Sequence[Rival]) -> dict[str, float | None]:
-    """The setting of each entrant, once each has run: first those that have none, so that no setting is chosen cold."""
+def warm_and_tune(
+    console: Console, trial: Trial, entered: Sequence[Rival], known: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """The setting of each entrant that is not known, once each has run: first those that have none are warmed.
+
+    One that cannot be tuned has none, and dies in each of its runs.
+    """
+    settings: dict[str, float | None] = {}
+    for rival in sorted(entered, key=lambda one: one.is_set):
+        try:
+            found = trial.tuned(rival) if known.get(rival.name) is None else known[rival.name]
+        except Exception as error:  # the others go on
+            console.print(f"    {rival.name}: {error}", highlight=False, markup=False)
+            found = None
+        settings[rival.name] = found
+        if found is not None:
+            console.print(f"    {rival.name}: {found:,.4g}", highlight=False)
+    return {rival.name: settings[rival.name] for rival in entered}
+
+
+def one_round(console: Console, trial: Trial, entered: Sequence[Rival], record: Record) -> None:
+    """A run of each, the order reversed every other time."""
+    rounds = record.rounds
     for rival in entered:
-        if not rival.tries:
-            _run(console, trial, rival, None)
-    settings = {rival.name: trial.tuned(rival) for rival in entered}
-    for rival in entered:
-        if rival.tries:
-            console.print(f"    {rival.name}: {settings[rival.name]:g}", highlight=False)
-    return settings
+        record.runs.setdefault(rival.name, [])
+    for rival in entered[:: -1 if rounds % 2 else 1]:
+        if rounds < HOPELESS_RUNS or not rival.is_hopeless(trial.load, trial.capacity_rows_per_s):
+            record.runs[rival.name].append(_run(console, trial, rival, record.settings[rival.name]))
 
 
 def _run(console: Console, trial: Trial, rival: Rival, setting: float | None) -> Figures:
@@ -72,51 +117,38 @@ def _run(console: Console, trial: Trial, rival: Rival, setting: float | None) ->
     try:
         return trial.run(rival, setting)
     except Exception as error:  # whatever it was, hours of other runs have something to say
-        console.print(f"    {rival.name}: {error}", highlight=False)
+        console.print(f"    {rival.name}: {error}", highlight=False, markup=False)
         return Figures()
 
 
-def results(
-    found: Mapping[str, Sequence[Figures]], settings: Mapping[str, float | None], config: Mapping[str, Any]
-) -> list[Result]:
-    """Each figure of each entrant with its interval; the ratio is that of the first entrant over it, pair by pair.
-
-    `samples` are the runs' own figures, from which everything else follows.
-    """
-    ours = next(iter(found))
-    return [
-        _result(entrant, measure, runs, found[ours], {**config, "setting": settings[entrant]})
-        for entrant, runs in found.items()
-        for measure in MEASURES
-    ]
-
-
-def _result(
-    entrant: str, measure: str, runs: Sequence[Figures], ours: Sequence[Figures], config: Mapping[str, Any]
-) -> Result:
-    values, own = ([float(getattr(run, measure)) for run in of] for of in (runs, ours))
-    known = [value for value in values if math.isfinite(value)]
-    value = statistics.median(values) if not any(map(math.isnan, values)) else math.nan
-    pairs = [(a, b) for a, b in zip(own, values, strict=True) if a > 0.0 and b > 0.0 and math.isfinite(a + b)]
-    ratio = intervals.mean_ratio(*zip(*pairs, strict=True)) if len(pairs) == len(values) else None
-    spread = intervals.mean(known) if known else None
-    about = {
-        **config,
-        "entrant": entrant,
-        "measure": measure,
-        "samples": [value if math.isfinite(value) else None for value in values],
-        "mean": None if spread is None else list(spread),
-        "pairs": len(values),
+def _config(workload: Workload, rows_per_s: float, runs: Sequence[float], seconds: float) -> dict[str, Any]:
+    rows_per_s = round(rows_per_s)
+    length_s = workload.seconds * seconds
+    return {
+        "workload": workload.name,
+        "what": workload.what,
+        "capacity_rows_per_s": rows_per_s,
+        "capacity_runs": [round(run) for run in runs],
+        "peak_rows_per_s": round(workload.shape(rows_per_s, length_s).peak_rows_per_s),
+        "bound_s": BOUND_S,
+        "seconds": length_s,
+        "window_s": workload.window_s,
+        "left_out": dict(workload.left_out),
+        "machine": this_machine(),
     }
-    return Result(
-        f"{config['workload']}, {entrant}: {measure}",
-        value,
-        "s" if MEASURES[measure] else "",
-        statistics.median(own),
-        None if ratio is None else ratio.value,
-        config=about,
-        interval=None if ratio is None else (ratio.lower, ratio.upper),
-    )
+
+
+def _require_same(record: Record, workload: Workload, entered: Sequence[Rival], seconds: float) -> None:
+    """Refuse to go on with runs that would not stand beside the earlier ones."""
+    names = [rival.name for rival in entered]
+    for what, now, then in (
+        ("entrants", names, list(record.runs)),
+        ("length of a run", workload.seconds * seconds, record.config["seconds"]),
+        ("machine", this_machine(), record.config["machine"]),
+    ):
+        if now != then:
+            hint = "give the same options, or measure into a new file"
+            refuse(f"--resume needs the {what} of the file, {then}", str(now), where=workload.name, hint=hint)
 
 
 def _table(found: Mapping[str, Sequence[Figures]]) -> Table:

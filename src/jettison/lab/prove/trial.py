@@ -1,59 +1,33 @@
-"""One workload on this machine: its capacity, its truth, and one run of one rival after the other."""
+"""One workload on this machine: its load, its truth, and one run of one rival after the other."""
 
 from __future__ import annotations
 
+import math
 import shutil
-import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jettison.lab.bench.streams import task_cpu_s
-from jettison.lab.demo.experiment import run_query
-from jettison.lab.prove.judge import Figures, answer_figures, latencies, recovery_s
-from jettison.lab.prove.loads import Load, constant
-from jettison.lab.prove.prepared import PreparedFeed, land_now, rows_in, schedule_of
-from jettison.lab.prove.rivals.rival import Rival, Stage
+from jettison.lab.bench.streams import local_cpu_s
+from jettison.lab.demo.experiment import Run, run_query
+from jettison.lab.prove.judge import Figures, answer_figures, batches_a_window, latencies, recovery_s
+from jettison.lab.prove.loads import Load
+from jettison.lab.prove.prepared import PreparedFeed, rows_in, schedule_of
+from jettison.lab.prove.rivals.rival import Enter, Entry, Rival, Stage
+from jettison.lab.prove.saturated import Saturated, settled
 from jettison.lab.prove.vocabulary import Plain
 from jettison.lab.prove.workload import Workload
-
-_FIRST_GUESS_ROWS_PER_S = 30_000.0
-_BATCH_S, _BATCHES = 2.0, 6
-_HELD = 0.95  # of the rows
-
-
-def capacity(spark: SparkSession, folder: Path, workload: Workload) -> float:
-    """Rows a second that the plain query processes, warm, in batches as long as a bound of 5 s allows.
-
-    Its rows lie on disk before the clock starts, because the feed takes no part of the machine. What the first run finds
-    sets the size of the second one's batches, which counts.
-    """
-    found = _FIRST_GUESS_ROWS_PER_S
-    for name in ("warm-up", "measured"):
-        load = constant(1.0)(found, _BATCH_S * _BATCHES)
-        schedule = schedule_of(load.phases)
-        workload.write(spark, folder / name, schedule)
-        land_now(folder / name, folder / f"{name}-in")
-        files = max(schedule.files // _BATCHES, 1)
-        answers = workload.answers(rows_in(spark, folder / f"{name}-in", files_per_batch=files), Plain())
-        writer = answers.writeStream.format("parquet").option("path", str(folder / f"{name}-out"))
-        query = writer.option("checkpointLocation", str(folder / f"{name}-at")).trigger(availableNow=True).start()
-        query.awaitTermination()
-        batches = [(p.numInputRows, p.durationMs["triggerExecution"]) for p in query.recentProgress if p.numInputRows]
-        found = statistics.median(1e3 * rows / max(ms, 1) for rows, ms in batches[1:])
-    shutil.rmtree(folder)
-    return found
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A workload whose rows lie ready, and whose true answers are known.
+    """A workload under a load, in a folder: `prepared` rows, the `truth`, and one run after the other.
 
     Parameters
     ----------
     spark, folder
-        The session; `prepared` and `truth` lie here, and a run after the other.
+        The session; rows of one workload take gigabytes, so that those of one trial lie there at a time.
     workload, load, bound_s, capacity_rows_per_s
         What runs, and under what.
     """
@@ -64,36 +38,42 @@ class Trial:
     load: Load
     bound_s: float
     capacity_rows_per_s: float
-
-    @classmethod
-    def of(cls, spark: SparkSession, folder: Path, workload: Workload, *, bound_s: float, seconds: float) -> Trial:
-        """Measure the capacity, make the load that the workload wants of it, write its rows and compute their truth."""
-        found = capacity(spark, folder / "capacity", workload)
-        trial = cls(spark, folder, workload, workload.shape(found, seconds), bound_s, found)
-        trial.prepare()
-        return trial
+    _own: dict[Enter, float] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Write rows and truth."""
-        self.workload.write(self.spark, self.folder / "prepared", schedule_of(self.load.phases))
-        rows = rows_in(self.spark, self.folder / "prepared", stream=False)
-        self.workload.answers(rows, Plain()).write.parquet(str(self.folder / "truth"))
+        """Write the rows, and the truth if it is not known."""
+        if not (self.folder / "prepared").exists():
+            self.workload.write(self.spark, self.folder / "prepared", schedule_of(self.load.phases))
+        if not (self.folder / "truth").exists():
+            rows = rows_in(self.spark, self.folder / "prepared", stream=False)
+            self.workload.answers(rows, Plain()).write.parquet(str(self.folder / "truth"))
+
+    def tidy(self) -> None:
+        """Make room for the rows of another; the truth stays."""
+        for name in ("prepared", "saturated"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     @property
     def truth(self) -> DataFrame:
         return self.spark.read.parquet(str(self.folder / "truth"))
 
+    def saturated(self) -> Saturated:
+        """Rows at the plain query's capacity, written once."""
+        found = Saturated(self.spark, self.folder / "saturated", self.workload, self.capacity_rows_per_s)
+        return found if found.folder.exists() else found.prepare()
+
     def tuned(self, rival: Rival) -> float | None:
-        """The setting that a rival is judged by: of those that it tries, the best."""
-        if not rival.tries:
+        """The setting that a rival is judged by, from what it processes itself; one that has none is only warmed."""
+        rows = self.saturated()
+        if rival.sizes:
+            return max(rival.sizes, key=lambda size: rows.processes(rival.enter, size))
+        if rival.unshed is None:
+            rows.processes(rival.enter)
             return None
-        by_latency: dict[float, float] = {}
-        for setting in rival.tries:
-            found = self.run(rival, setting)
-            by_latency[setting] = found.latency_p95_s
-            if not rival.delays and found.latency_p95_s <= self.bound_s:
-                return setting
-        return min(by_latency, key=lambda one: by_latency[one]) if rival.delays else rival.tries[-1]
+        unshed = rival.unshed
+        if unshed not in self._own:
+            self._own[unshed] = settled(lambda _: rows.processes(unshed), 0.0).rows_per_s
+        return rival.of_own * self._own[unshed]
 
     def run(self, rival: Rival, setting: float | None) -> Figures:
         """One run from an empty folder, judged."""
@@ -104,26 +84,30 @@ class Trial:
         entry = rival.enter(stage)
         answers = self.workload.answers(entry.rows, entry.say)
         writer = answers.writeStream.format("parquet").option("path", str(folder / "out"))
-        before_s = task_cpu_s(self.spark)
+        before_s = local_cpu_s(self.spark)
         run = run_query(rival.name, feed, writer, entry.runner)
-        cpu_s = task_cpu_s(self.spark) - before_s
+        cpu_s = local_cpu_s(self.spark) - before_s
         p50, p95, p99 = latencies(run, self.load)
-        counted = [batch for batch in run.batches if batch.counted]
-        rows = sum(batch.rows for batch in counted)
-        processed = sum(batch.rows * batch.kept_fraction for batch in counted) / max(rows, 1)
-        if isinstance(entry.runner, Path) and not rival.delays:
-            processed = min(stage.rows_per_s / self.load.peak_rows_per_s, 1.0)
         of_answers = answer_figures(self.spark, self.workload, self.truth, folder / "out", run, self.bound_s)
-        taken = run.batches[-1].last / max(run.landed, 1) if run.batches else 0.0
         made = Figures(
             p50,
             p95,
             p99,
-            rows_processed=processed * taken,
+            rows_processed=self._processed(run, rival, entry, setting),
             recovery_s=recovery_s(run, self.load, self.bound_s),
             cpu_s=cpu_s,
             load_average=run.load_average,
+            feed_late_s=run.feed_late_s,
+            batches_a_window=batches_a_window(run, self.workload.window_s),
             **of_answers,
         )
         shutil.rmtree(folder, ignore_errors=True)
         return made
+
+    def _processed(self, run: Run, rival: Rival, entry: Entry, setting: float | None) -> float:
+        """Share of the rows that arrived; a rival without books processes what it was set to, of those that it took."""
+        counted = [batch for batch in run.batches if batch.counted]
+        share = sum(batch.rows * batch.kept_fraction for batch in counted) / max(sum(b.rows for b in counted), 1)
+        if isinstance(entry.runner, Path) and not rival.delays:
+            share = min((math.nan if setting is None else setting) / self.load.peak_rows_per_s, 1.0)
+        return share * (run.batches[-1].last / max(run.landed, 1) if run.batches else 0.0)

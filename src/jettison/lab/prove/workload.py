@@ -34,12 +34,20 @@ class Workload:
         What tells answers of a window apart, and what is judged of them.
     policies
         Jettison's, by name; the first is the one that its docs advise.
+    left_out
+        Why other policies cannot run on it, by name: given for the stream on which all that can are compared.
     group, value
         SQL over a row as it comes, for rivals that look at a row's key or value; `None` where the query has none.
     time
         SQL of the event time, likewise.
     shape
         How rows arrive.
+    seconds
+        Length of a run, in those that the command is told: windows must close in it.
+    window_s
+        Length of the query's windows.
+    judged_one_in
+        Where there are very many answers, those of one key in so many are judged.
     delay_s
         Of the watermark.
     end_is_key
@@ -56,9 +64,13 @@ class Workload:
     measures: tuple[str, ...]
     policies: Mapping[str, Callable[[], Policy]]
     time: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
     group: str | None = None
     value: str | None = None
     shape: Shape = field(default_factory=lambda: step(3.0))
+    seconds: float = 1.0
+    window_s: float = 5.0
+    judged_one_in: int = 1
     delay_s: float = 1.0
     end_is_key: bool = True
     arrival_s: Callable[[Sequence[float]], Sequence[float]] = lambda times: [at - EVENT_EPOCH_S for at in times]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from jettison.lab.prove.rivals.rival import OF_CAPACITY, Entry, Rival, Stage
+from jettison.lab.prove.rivals.rival import Entry, Rival, Stage, weighted
 from jettison.lab.prove.vocabulary import WEIGHT, Weighted
 
 _PARTS = 1_000_000
@@ -17,8 +17,8 @@ def kept_at_random(share: float) -> Column:
 
 
 def share_for_peak(stage: Stage) -> float:
-    """Share of the rows with which the peak brings what the setting allows."""
-    return min(stage.rows_per_s / stage.load.peak_rows_per_s, 1.0)
+    """Share of the rows with which the peak brings as many as the setting says."""
+    return min(stage.tuned / stage.load.peak_rows_per_s, 1.0)
 
 
 def _enter(stage: Stage) -> Entry:
@@ -27,4 +27,4 @@ def _enter(stage: Stage) -> Entry:
     return stage.bare(rows, Weighted())
 
 
-RIVAL = Rival("constant", "uniform shedding at the best constant rate", _enter, OF_CAPACITY)
+RIVAL = Rival("constant", "uniform shedding at a constant rate", _enter, weighted)

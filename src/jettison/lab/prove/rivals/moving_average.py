@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from jettison.lab.prove.rivals.by_key import Floats, Keys, KeySampler
-from jettison.lab.prove.rivals.rival import OF_CAPACITY, Entry, Rival, Stage
+from jettison.lab.prove.rivals.rival import Entry, Rival, Stage, guarded
+from jettison.lab.prove.vocabulary import Weighted
 
 _WEIGHT = _AGE_OUT = 0.5
 _INTERVAL_S, _BURST, _BURST_DELAY, _INITIAL_RATE = 2.0, 2.0, 3, 10.0
@@ -71,13 +72,13 @@ def logarithmic_rates(counts: Floats, goal: float) -> Floats:
 
 
 def _enter(stage: Stage) -> Entry:
-    return stage.under(MovingAverage(str(stage.workload.group), stage.rows_per_s))
+    return stage.under(MovingAverage(str(stage.workload.group), stage.tuned), Weighted())
 
 
 RIVAL = Rival(
     "ema",
     "per-key moving-average sampling (dynsampler)",
     _enter,
-    OF_CAPACITY,
+    guarded,
     fits=lambda workload: workload.group is not None,
 )

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from jettison.lab.prove.rivals.by_key import Floats, Keys, KeySampler
-from jettison.lab.prove.rivals.rival import OF_CAPACITY, Entry, Rival, Stage
+from jettison.lab.prove.rivals.rival import Entry, Rival, Stage, guarded
+from jettison.lab.prove.vocabulary import Weighted
 
 
 class Reservoirs(KeySampler):
@@ -31,13 +32,13 @@ class Reservoirs(KeySampler):
 
 
 def _enter(stage: Stage) -> Entry:
-    return stage.under(Reservoirs(str(stage.workload.group), stage.rows_per_s))
+    return stage.under(Reservoirs(str(stage.workload.group), stage.tuned), Weighted())
 
 
 RIVAL = Rival(
     "oasrs",
     "stratified reservoirs (StreamApprox)",
     _enter,
-    OF_CAPACITY,
+    guarded,
     fits=lambda workload: workload.group is not None,
 )

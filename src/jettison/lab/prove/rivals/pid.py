@@ -9,6 +9,7 @@ from __future__ import annotations
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, Stats
 from jettison.lab.prove.rivals.rival import Entry, Rival, Stage
+from jettison.lab.prove.vocabulary import Weighted
 from jettison.lab.sim.pid import PIDRateEstimator
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.uniform.uniform_drop import UniformDrop
@@ -42,7 +43,7 @@ class PidDrop(UniformDrop):
 
 
 def _enter(stage: Stage) -> Entry:
-    return stage.under(PidDrop(stage.bound_s / 2))
+    return stage.under(PidDrop(stage.bound_s / 2), Weighted())
 
 
 RIVAL = Rival("pid", "a PID rate controller, as in DStreams", _enter)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jettison.lab.prove.prepared import rows_in
 from jettison.lab.prove.rivals.constant import kept_at_random, share_for_peak
-from jettison.lab.prove.rivals.rival import OF_CAPACITY, Entry, Rival, Stage
+from jettison.lab.prove.rivals.rival import Entry, Rival, Stage, weighted
 from jettison.lab.prove.vocabulary import WEIGHT, Weighted
 
 _LARGE_PART = 0.25
@@ -31,4 +31,4 @@ def _enter(stage: Stage) -> Entry:
     return stage.bare(rows, Weighted())
 
 
-RIVAL = Rival("tail", "tail sampling by value", _enter, OF_CAPACITY, fits=lambda workload: workload.value is not None)
+RIVAL = Rival("tail", "tail sampling by value", _enter, weighted, fits=lambda workload: workload.value is not None)

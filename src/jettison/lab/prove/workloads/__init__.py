@@ -16,3 +16,8 @@ def all_workloads(console: Console | None = None) -> dict[str, Workload]:
         names = ", ".join(Path(one).parent.name for one in gone)
         console.print(f"  left out, since JETTISON_DATA names no folder with them: {names}", highlight=False)
     return {one.name: one for one in (*taxi.workloads(), *nexmark.workloads(), *real.workloads())}
+
+
+def every_name() -> list[str]:
+    """Names of all workloads, those included whose stream is not there."""
+    return [*(one.name for one in (*taxi.workloads(), *nexmark.workloads())), *real.NAMES]

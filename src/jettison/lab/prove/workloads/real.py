@@ -1,6 +1,6 @@
 """Real streams, with their own keys, values, times and bursts, where the folder that `JETTISON_DATA` names holds them.
 
-Flights and taxi rides come in the order of their own times, a week of them in a minute, the busiest four hours at three
+Flights and taxi rides come in the order of their own times, a week of them in a run, the busiest four hours at three
 times the capacity. Requests to the site of the 1998 World Cup are a curve of rates alone, under which NEXMark's bids come.
 """
 
@@ -25,11 +25,13 @@ from jettison.lab.prove.loads import Load, Shape, curve
 from jettison.lab.prove.vocabulary import Vocabulary
 from jettison.lab.prove.workload import Workload
 from jettison.lab.prove.workloads.nexmark import workloads as nexmark_workloads
+from jettison.lab.prove.workloads.taxi import LONG_RUN, LONG_S
 
+NAMES = ("flights", "real-taxi", "nexmark-q17-worldcup")
 REQUESTS = "worldcup98_request_rate/requests_per_minute.parquet"
 _MATCH_DAY = "1998-06-30"
 _STEPS = 42
-WINDOW = "5 seconds"
+WINDOW = f"{LONG_S:g} seconds"
 _TIME = "timestamp_micros(cast(substring(value, 7, 16) as bigint))"
 _KEY = "substring_index(substring(value, 30, 20), ',', 1)"
 _VALUE = "cast(substring_index(substring_index(value, '\"value\":', -1), '}', 1) as double)"
@@ -126,6 +128,8 @@ def workloads() -> Iterator[Workload]:
                 group=_KEY,
                 value=_VALUE,
                 shape=stream.shape(),
+                seconds=LONG_RUN,
+                window_s=LONG_S,
             )
     if (data_folder() / REQUESTS).exists():
         hot = next(one for one in nexmark_workloads() if one.name == "nexmark-q17")
