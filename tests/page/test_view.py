@@ -64,6 +64,15 @@ def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) ->
     assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound
 
 
+def test_capacity_is_what_the_plan_says_or_follows_from_the_bound_of_its_time(tmp_path: Path) -> None:
+    ledger = query(tmp_path, ended=False)
+    ledger.order(NOW_S + 20, "a latency bound of 7 s", 7.0, {})
+    ledger.plan(NOW_S + 30, DropPlan(3, {"rides": RandomDrop(0.6)}), replace(figures(), capacity_rows_per_s=653.0))
+    view = Query(str(tmp_path)).view()
+    assert view.model is not None
+    assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5, 653.0]), "as the plan's cause has it"
+
+
 def test_of_two_files_with_plans_the_newer_one_is_shown_and_a_damaged_one_passed_over(tmp_path: Path) -> None:
     """Settings are whole there: in the ledger long ones are abridged."""
     query(tmp_path)

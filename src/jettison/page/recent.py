@@ -62,6 +62,8 @@ class Recent:
         """The last order since then."""
         self.end: Record | None = None
         """The last start or stop."""
+        self.bounds: deque[tuple[float, float]] = deque(maxlen=_MOST_EVENTS)
+        """Latency bounds, each with the time since when it has been in force."""
         self.newest_plan: Record | None = None
         self.dropping_plan: Record | None = None
         """The newest plan that drops anything, or whose settings cannot be read."""
@@ -111,8 +113,14 @@ class Recent:
                 self.start, self.order = record, None  # should an order stand, that is said again
             if kind == "order":
                 self.order = record
+            if (bound_s := record.get("latency_bound_s")) and (not self.bounds or self.bounds[-1][1] != bound_s):
+                self.bounds.append((record["at_s"], bound_s))
             if kind in ("start", "stop"):
                 self.end = record
+
+    def bound_s(self, at_s: float) -> float | None:
+        """The latency bound that was in force; `None` where that is not on record."""
+        return next((bound_s for since_s, bound_s in reversed(self.bounds) if since_s <= at_s), None)
 
     def _take_plan(self, record: Record) -> None:
         self.newest_plan = record
