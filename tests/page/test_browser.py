@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import numpy as np
@@ -33,12 +32,12 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import Order, Orders, record_of
 from jettison.settle.settled_record import Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
+from machine_tools import tool
 from page_ledgers import EVIL, NOW_S, query
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
 HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
-CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+CHROMIUM = tool("chromium", "chromium-browser", "google-chrome")
 
 COUNT_RESIZE_LISTENERS = """
 window.listeners = 0;
