@@ -39,14 +39,11 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: mak
 HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
 CHROMIUM = tool("chromium", "chromium-browser", "google-chrome")
 
-COUNT_RESIZE_LISTENERS = """
-window.listeners = 0;
-for (const [name, by] of [["addEventListener", 1], ["removeEventListener", -1]]) {
-  const given = window[name];
-  window[name] = (kind, ...more) => {
-    window.listeners += kind === "resize" ? by : 0;
-    return given.call(window, kind, ...more);
-  };
+COUNT_OBSERVED = """
+window.observed = new Set();
+for (const [name, does] of [["observe", "add"], ["unobserve", "delete"]]) {
+  const given = ResizeObserver.prototype[name];
+  ResizeObserver.prototype[name] = function (target) { observed[does](target); return given.call(this, target); };
 }
 """
 
@@ -68,7 +65,7 @@ def opened_page(browser: Any) -> Iterator[Any]:
     def open_page(url: str, **settings: Any) -> Any:
         context = browser.new_context(**settings)
         contexts.append(context)
-        context.add_init_script(COUNT_RESIZE_LISTENERS)
+        context.add_init_script(COUNT_OBSERVED)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
@@ -121,6 +118,21 @@ def test_charts_leave_no_hole_and_no_column_of_the_drop_points_is_cut(
     for row in rows.values():
         assert (min(box[0] for box in row), max(box[1] for box in row)) == (16, width - 16)
         assert len({box[3] for box in row}) == 1
+
+
+def test_a_chart_is_as_wide_as_its_card_also_when_the_one_beside_it_goes(tmp_path: Path, opened_page: Any) -> None:
+    query(tmp_path / "rides")  # error bounds stand alone
+    query(tmp_path / "few", batches=5)  # without bounds and model rows behind the source stand alone
+    file = tmp_path / "report.html"
+    file.write_text(whole([one.view() for one in opened([str(tmp_path / "rides"), str(tmp_path / "few")])]), "utf-8")
+    page = opened_page(f"file://{file}", viewport={"width": 1100, "height": 800})
+    wide = """() => [...document.querySelectorAll(".chart")].filter(one => one.offsetWidth)
+        .every(one => Math.abs(one.offsetWidth - one.querySelector(".main-svg").getBoundingClientRect().width) < 2)"""
+    for tab in (1, 0, 1):
+        page.click(f"#tab-{tab}")
+        page.wait_for_function(wide, timeout=20_000)
+    page.set_viewport_size({"width": 700, "height": 800})
+    page.wait_for_function(wide, timeout=20_000)
 
 
 def test_a_query_without_batches_shows_no_charts_of_the_query_before(tmp_path: Path, opened_page: Any) -> None:
@@ -249,7 +261,7 @@ def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
         window.chart = document.querySelector("#panels .chart");
         box.focus(); box.scrollTop = 300;
     }""")
-    listeners = page.evaluate("window.listeners")
+    observed = page.evaluate("observed.size")
     for number in range(3):
         ledger.batch(Stats(50 + number, NOW_S + 50, 0.9, {EVIL: PointStats(1000, 500)}, plan_version=2), latency_s=1.0)
         page.locator("#tiles", has_text=f"in {41 + number} batches").wait_for(timeout=120_000)
@@ -258,11 +270,11 @@ def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
     ledger.plan(NOW_S + 60, DropPlan(3, {EVIL: marks}, cause="more"))
     page.locator("#panels", has_text="2 of the last 5 windows").wait_for(timeout=120_000)
     assert page.evaluate("chart === document.querySelector('#panels .chart') && box === document.activeElement")
-    assert page.evaluate("window.listeners") == listeners
+    assert page.evaluate("observed.size") == observed
     page.click("#tab-0")
     page.locator("#title", has_text="rides").wait_for()
     assert page.locator("#panels section").count() == 0
-    assert page.evaluate("window.listeners") < listeners, "a chart that is gone listens no more"
+    assert page.evaluate("observed.size") < observed, "a chart that is gone is not looked at any more"
 
 
 def test_the_page_is_not_calm_while_a_batch_runs_for_longer_than_the_bound(

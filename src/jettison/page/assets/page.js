@@ -66,11 +66,15 @@ function layout(more = {}) {
   };
 }
 
+// A card grows when the one beside it goes, and the window stays as it is.
+const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => { if (target.offsetWidth && target._fullLayout) Plotly.Plots.resize(target); }));
+
 function draw(target, traces, more, label) {
   const all = layout(more);
+  sizes.observe(target);
   if (!changed(target, traces, all, label)) return;
   target.setAttribute("aria-label", label);
-  Plotly.react(target, traces, all, { displayModeBar: false, responsive: true });
+  Plotly.react(target, traces, all, { displayModeBar: false });
 }
 
 // Text in a chart passes through the library's own small markup: what comes from data must not be read as such.
@@ -86,7 +90,7 @@ function wrapped(text, width = 60) {
 }
 
 function line(name, x, y, color, more = {}) {
-  return { type: "scatter", mode: "lines", name, x, y, line: { color, width: 2, ...(more.line || {}) }, ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== "line")) };
+  return { type: "scatter", mode: x.length > 1 ? "lines" : "markers", name, x, y, line: { color, width: 2, ...(more.line || {}) }, ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== "line")) };
 }
 
 function rowsChart(view) {

@@ -16,7 +16,7 @@ function part(kind, make) {
 }
 
 function remove(node, ...instead) {
-  for (const chart of node.parentNode.querySelectorAll(".chart")) if (node.contains(chart)) Plotly.purge(chart);
+  for (const chart of node.parentNode.querySelectorAll(".chart")) if (node.contains(chart)) { sizes.unobserve(chart); Plotly.purge(chart); }
   node.replaceWith(...instead);
 }
 
