@@ -10,7 +10,7 @@ from jettison.core.ledger_record import kind_of
 from jettison.core.storage import Folder
 from jettison.runtime.records import Order, Plan, Start, lines
 
-KINDS = tuple(map(kind_of, (Start, Order, Plan)))
+KINDS = tuple(kind_of(kind) for kind in (Start, Order, Plan))
 _SUFFIX = ".standing.json"
 _EVERY = 500  # records, each of which may be a file: readers look at no more than the newest 2,000
 

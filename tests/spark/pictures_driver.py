@@ -1,4 +1,4 @@
-"""Takes the pictures of the page in the documents, of queries that run. Usage: python tests/pictures.py docs [SECONDS]."""
+"""Takes the pictures of the page in the documents, of queries that run. Usage: pictures_driver.py docs [SECONDS]."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path += [str(HERE), str(HERE / "spark")]
+sys.path.append(str(Path(__file__).parents[1]))
 
-from driver_session import session  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
-from pyspark.sql import DataFrame, SparkSession  # noqa: E402
-from pyspark.sql import functions as F  # noqa: E402
+from driver_session import session
+from playwright.sync_api import sync_playwright
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-import jettison as jt  # noqa: E402
-from jettison.core.storage import home  # noqa: E402
-from jettison.page.command import opened  # noqa: E402
-from jettison.page.server import PageServer, Watched  # noqa: E402
-from live_stream import Feed, costly  # noqa: E402
+import jettison as jt
+from jettison.core.storage import home
+from jettison.page.command import opened
+from jettison.page.server import PageServer, Watched
+from live_stream import Feed, costly
 
 BOUND, LEAST = "10 seconds", 15  # batches
 RATES = {"rides": (300.0, 1600.0), "fares": (250.0, 250.0), "windows": (300.0, 1600.0)}
