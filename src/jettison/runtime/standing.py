@@ -36,7 +36,8 @@ class Standing:
 
     def __init__(self, folder: Folder, writer: str) -> None:
         self._folder, self._file = folder, writer + _SUFFIX
-        self._lines = {record["record"]: encode(record) for record in _in_file(folder, self._file)}
+        before = _in_file(folder, self._file) if writer else ()  # a ledger that is only read has none
+        self._lines = {record["record"]: encode(record) for record in before}
         self._untold = 0
 
     def take(self, kind: str, line: str) -> None:
