@@ -75,7 +75,7 @@ def take(url: str, target: Path) -> None:
 def main(target: Path, for_s: float) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with ExitStack() as ending:
-        folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         spark = session("local[4]", folder, {})
         ending.callback(spark.stop)
         feeds = {name: ending.enter_context(Feed(folder / name / "in", rates[0])) for name, rates in RATES.items()}
