@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 import jettison as jt
 from jettison.core import storage
+from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.plan import DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.costs.cost_hashing import SharedHashes
@@ -32,21 +32,18 @@ from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import Order, Orders, record_of
 from jettison.settle.settled_record import Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
+from machine_tools import tool
 from page_ledgers import EVIL, NOW_S, query
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
 HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
-CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+CHROMIUM = tool("chromium", "chromium-browser", "google-chrome")
 
-COUNT_RESIZE_LISTENERS = """
-window.listeners = 0;
-for (const [name, by] of [["addEventListener", 1], ["removeEventListener", -1]]) {
-  const given = window[name];
-  window[name] = (kind, ...more) => {
-    window.listeners += kind === "resize" ? by : 0;
-    return given.call(window, kind, ...more);
-  };
+COUNT_OBSERVED = """
+window.observed = new Set();
+for (const [name, does] of [["observe", "add"], ["unobserve", "delete"]]) {
+  const given = ResizeObserver.prototype[name];
+  ResizeObserver.prototype[name] = function (target) { observed[does](target); return given.call(this, target); };
 }
 """
 
@@ -68,7 +65,7 @@ def opened_page(browser: Any) -> Iterator[Any]:
     def open_page(url: str, **settings: Any) -> Any:
         context = browser.new_context(**settings)
         contexts.append(context)
-        context.add_init_script(COUNT_RESIZE_LISTENERS)
+        context.add_init_script(COUNT_OBSERVED)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
@@ -105,12 +102,128 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Any]]:
         thread.join()
 
 
-def test_no_column_of_the_drop_points_is_cut_where_two_charts_stand_side_by_side(served: Any, opened_page: Any) -> None:
-    page = opened_page(served[0], viewport={"width": 1100, "height": 1130})
-    table = page.locator("#points")
-    table.locator("td").first.wait_for()
-    assert table.evaluate("table => table.offsetWidth <= table.parentElement.clientWidth")
-    assert table.evaluate("table => table.getBoundingClientRect().left") > 500  # beside a chart, not below it
+@pytest.mark.parametrize("width", [1100, 1280])
+def test_charts_leave_no_hole_and_no_column_of_the_drop_points_is_cut(
+    served: Any, opened_page: Any, width: int
+) -> None:
+    page = opened_page(served[0], viewport={"width": width, "height": 1130})
+    page.locator("#points td").first.wait_for()
+    assert page.evaluate("points.offsetWidth <= points.parentElement.clientWidth")
+    boxes = page.evaluate("""[...document.querySelectorAll("main section")].map(one => one.getBoundingClientRect())
+        .filter(one => one.width).map(one => [one.left, one.right, one.top, one.bottom].map(Math.round))""")
+    rows: dict[int, list[list[int]]] = {}
+    for box in boxes:
+        rows.setdefault(box[2], []).append(box)
+    assert len(rows) == 5, "two rows of two charts, one chart that is left over, the table, the changes"
+    for row in rows.values():
+        assert (min(box[0] for box in row), max(box[1] for box in row)) == (16, width - 16)
+        assert len({box[3] for box in row}) == 1
+
+
+def test_a_chart_is_as_wide_as_its_card_also_when_the_one_beside_it_goes(tmp_path: Path, opened_page: Any) -> None:
+    query(tmp_path / "rides")  # error bounds stand alone
+    query(tmp_path / "few", batches=5)  # without bounds and model rows behind the source stand alone
+    file = tmp_path / "report.html"
+    file.write_text(whole([one.view() for one in opened([str(tmp_path / "rides"), str(tmp_path / "few")])]), "utf-8")
+    page = opened_page(f"file://{file}", viewport={"width": 1100, "height": 800})
+    wide = """() => [...document.querySelectorAll(".chart")].filter(one => one.offsetWidth)
+        .every(one => Math.abs(one.offsetWidth - one.querySelector(".main-svg").getBoundingClientRect().width) < 2)"""
+    for tab in (1, 0, 1):
+        page.click(f"#tab-{tab}")
+        page.wait_for_function(wide, timeout=20_000)
+    page.set_viewport_size({"width": 700, "height": 800})
+    page.wait_for_function(wide, timeout=20_000)
+
+
+def test_a_query_without_batches_shows_no_charts_of_the_query_before(tmp_path: Path, opened_page: Any) -> None:
+    query(tmp_path / "rides")
+    query(tmp_path / "none", batches=0)
+    file = tmp_path / "report.html"
+    file.write_text(whole([one.view() for one in opened([str(tmp_path / "rides"), str(tmp_path / "none")])]), "utf-8")
+    page = opened_page(f"file://{file}")
+    page.click("#tab-1")
+    assert page.inner_text("#title") == "none"
+    assert page.locator(".main-svg:visible").count() == 0
+    assert page.locator("#none").is_visible()
+    page.click("#tab-0")
+    assert page.locator("#rows .main-svg:visible").count() > 0
+    assert not page.locator("#none").is_visible()
+
+
+def test_a_slow_answer_paints_no_query_that_is_not_chosen_any_more(served: Any, opened_page: Any) -> None:
+    page = opened_page(served[0] + "#1")
+    held: list[Any] = []
+    page.route("**/api/query/0", lambda route: held.append(route))
+    page.click("#tab-0")
+    page.wait_for_timeout(300)
+    page.click("#tab-1")
+    page.wait_for_timeout(300)
+    assert held
+    with page.expect_response("**/api/query/0"):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    assert page.inner_text("#title") == "fares"
+    assert page.inner_text("#queries [aria-selected=true] b") == "fares"
+
+
+def test_latency_is_held_against_the_bound_of_its_time(tmp_path: Path, opened_page: Any) -> None:
+    ledger = query(tmp_path / "a", ended=False)  # batches of 1.5 s, one of 3.5 s, under a bound of 3 s
+    ledger.order(NOW_S + 20.5, "a latency bound of 1 s", 1.0, {})
+    (view,) = (one.view() for one in opened([str(tmp_path / "a")]))
+    assert view.bounds == [(NOW_S, 3.0), (NOW_S + 20.5, 1.0)]
+    file = tmp_path / "report.html"
+    file.write_text(whole([view]), "utf-8")
+    page = opened_page(f"file://{file}")
+    assert "21 of 40 points lie above" in page.get_attribute("#latency", "aria-label")
+    drawn = page.evaluate("document.getElementById('latency').data.find(trace => trace.name === 'bound').y")
+    assert drawn == [3.0, 1.0, 1.0]
+    assert page.locator("#latency .shapelayer path").count() == 2, "what lies above the bound is shaded"
+
+
+def test_a_name_that_looks_like_a_template_of_the_charts_stays_a_name(tmp_path: Path, opened_page: Any) -> None:
+    name = "%{y} of %{x}"
+    ledger = query(tmp_path / "a", ended=False)
+    said = AnswerBounds(answers=9, bounded=9, few_rows=0, median=0.5, p95=0.75)
+    for number in (40, 41):
+        stats = Stats(number, NOW_S + number, 0.9, {"rides": PointStats(9, 9)}, plan_version=2)
+        ledger.batch(stats, latency_s=1.0, answers={name: said})
+    file = tmp_path / "report.html"
+    file.write_text(whole([one.view() for one in opened([str(tmp_path / "a")])]), "utf-8")
+    page = opened_page(f"file://{file}")
+    page.locator("#bounds .nsewdrag").scroll_into_view_if_needed()
+    box = page.locator("#bounds .nsewdrag").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
+    page.locator("#bounds .hoverlayer .legend").wait_for()
+    said_there = page.locator("#bounds .hoverlayer").text_content()
+    assert said_there.count(name) == 2, said_there
+
+
+def test_a_finger_on_a_chart_scrolls_the_page(served: Any, opened_page: Any) -> None:
+    page = opened_page(served[0], viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    page.locator("#latency .nsewdrag").scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    box, before = page.locator("#latency .nsewdrag").bounding_box(), page.evaluate("window.scrollY")
+    x, y, touch = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, page.context.new_cdp_session(page)
+    for place, kind in enumerate(["touchStart", *["touchMove"] * 10]):
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y - 15 * place}]})
+        page.wait_for_timeout(16)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.scrollY") > before + 100
+
+
+def test_a_share_that_is_not_all_does_not_look_like_it(served: Any, opened_page: Any) -> None:
+    page = opened_page(served[0])
+    said = page.evaluate("[1, 0.9999, 0.996, 0.99, 0.05, 0.0001, 0].map(percent)")
+    assert [one.replace("\xa0", " ") for one in said] == [
+        "100 %", "> 99 %", "> 99 %", "99 %", "5.0 %", "< 0.1 %", "0 %",
+    ]  # fmt: skip
+
+
+def test_clocks_count_to_24_also_where_people_do_not(served: Any, opened_page: Any) -> None:
+    page = opened_page(served[0], locale="en-US")
+    page.locator("#fresh", has_text="updated").wait_for()
+    assert "M" not in page.inner_text("#fresh").partition("updated")[2]
 
 
 def test_the_page_says_what_is_on_record_and_follows_it_without_a_reload(served: Any, opened_page: Any) -> None:
@@ -148,7 +261,7 @@ def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
         window.chart = document.querySelector("#panels .chart");
         box.focus(); box.scrollTop = 300;
     }""")
-    listeners = page.evaluate("window.listeners")
+    observed = page.evaluate("observed.size")
     for number in range(3):
         ledger.batch(Stats(50 + number, NOW_S + 50, 0.9, {EVIL: PointStats(1000, 500)}, plan_version=2), latency_s=1.0)
         page.locator("#tiles", has_text=f"in {41 + number} batches").wait_for(timeout=120_000)
@@ -157,11 +270,11 @@ def test_what_a_reader_looks_at_stays_while_the_page_follows_the_query(
     ledger.plan(NOW_S + 60, DropPlan(3, {EVIL: marks}, cause="more"))
     page.locator("#panels", has_text="2 of the last 5 windows").wait_for(timeout=120_000)
     assert page.evaluate("chart === document.querySelector('#panels .chart') && box === document.activeElement")
-    assert page.evaluate("window.listeners") == listeners
+    assert page.evaluate("observed.size") == observed
     page.click("#tab-0")
     page.locator("#title", has_text="rides").wait_for()
     assert page.locator("#panels section").count() == 0
-    assert page.evaluate("window.listeners") < listeners, "a chart that is gone listens no more"
+    assert page.evaluate("observed.size") < observed, "a chart that is gone is not looked at any more"
 
 
 def test_the_page_is_not_calm_while_a_batch_runs_for_longer_than_the_bound(

@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import which
 from socket import socket
 from typing import Any
 
@@ -20,13 +19,10 @@ import pytest
 
 from driver_process import kill_when, start_driver
 from jettison.page.html_page import asset
+from machine_tools import tool
 
-PROMETHEUS = which("prometheus")
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.skipif(PROMETHEUS is None, reason="no prometheus on this machine: apt-get install prometheus"),
-]
+PROMETHEUS = tool("prometheus")
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 CONFIG = """
 global: {scrape_interval: 500ms}
 scrape_configs:
@@ -94,7 +90,7 @@ def test_prometheus_has_data_for_all_that_the_dashboard_asks(tmp_path: Path, mon
         (tmp_path / "prometheus.yml").write_text(CONFIG % urllib.parse.urlsplit(url.split()[0]).port)
         told = ["config.file", str(tmp_path / "prometheus.yml")], ["storage.tsdb.path", str(tmp_path / "data")]
         address = ["web.listen-address", f"127.0.0.1:{port}"]
-        with running(str(PROMETHEUS), *(f"--{name}={value}" for name, value in (*told, address))):
+        with running(PROMETHEUS, *(f"--{name}={value}" for name, value in (*told, address))):
             kill_when(start_driver("watched_driver", tmp_path, str(tmp_path)), until_answered(port))
             assert asked(port, "jettison_rows_dropped_total > 0")
             assert sorted(one["metric"]["answer"] for one in asked(port, "jettison_error_bound")) == ["fare", "rides"]

@@ -142,7 +142,12 @@ class _Collector(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None: ...
 
 
-def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "service"), [("team=a", "jettison"), ("team=a, service.name=mine", "mine"), ("", "jettison")]
+)
+def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(
+    tmp_path: Path, given: str, service: str
+) -> None:
     import gzip
 
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -153,6 +158,7 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(tm
     environment = os.environ | {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_address[1]}",
         "OTEL_METRIC_EXPORT_INTERVAL": "60000",  # what is sent is sent at the end
+        "OTEL_RESOURCE_ATTRIBUTES": given,
         "NO_PROXY": "*",
     }
     command = [sys.executable, "-m", "jettison.cli", "dashboard", str(tmp_path), "--port", "0"]
@@ -174,5 +180,7 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(tm
     sent = ExportMetricsServiceRequest()
     body = _Collector.received[-1]
     sent.ParseFromString(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
+    attributes = {one.key: one.value.string_value for one in sent.resource_metrics[0].resource.attributes}
+    assert attributes["service.name"] == service
     names = {metric.name for scope in sent.resource_metrics[0].scope_metrics for metric in scope.metrics}
     assert {"jettison_rows_dropped", "jettison_latency_seconds"} <= names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from jettison.core.setting import Setting
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.core.storage import Folder
 from jettison.errors import InvalidSetting
-from jettison.page import panels
+from jettison.page import panels, recent
 from jettison.page.panels import Drawing, Panel, TablePanel
 from jettison.page.panels.group_shares import GroupShares
 from jettison.page.panels.network_picture import NetworkPicture
 from jettison.page.panels.region_map import RegionMap
 from jettison.page.panels.window_strip import WindowStrip
+from jettison.page.prometheus import exposition
+from jettison.page.server import Watched
 from jettison.page.view import Query
 from jettison.policies.groups.group_setting import GroupDrop
 from jettison.policies.network import Box, Input, Output, QueryGraph
@@ -29,12 +32,13 @@ from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.policies.priority.priority_setting import LevelDrop
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_marks import WindowMarks
+from jettison.runtime.ledger import Ledger
 from jettison.runtime.orders import LatencyOrder, Order, Orders, record_of
 from jettison.runtime.plan_file import PLAN_FILE, SECOND_FILE, encode
 from jettison.runtime.schedule import Schedule
 from jettison.settle.settled_record import Part, Settled, save
 from jettison.settle.touched_windows import Look, Lost, Window
-from page_ledgers import EVIL, NOW_S, query
+from page_ledgers import EVIL, NOW_S, figures, query
 
 SEEN = Stats(4, 0.0, 1.0, {"rides": PointStats(900, 900)})
 HALF = Budget(0.5, 0.5, 3.0, "twice too many rows")
@@ -58,6 +62,15 @@ def test_totals_latency_cause_and_changes_are_those_on_record(tmp_path: Path) ->
     assert view.model is not None
     assert view.model.arrival_per_s == [1000.0]
     assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5])  # batches of half the bound
+
+
+def test_capacity_is_what_the_plan_says_or_follows_from_the_bound_of_its_time(tmp_path: Path) -> None:
+    ledger = query(tmp_path, ended=False)
+    ledger.order(NOW_S + 20, "a latency bound of 7 s", 7.0, {})
+    ledger.plan(NOW_S + 30, DropPlan(3, {"rides": RandomDrop(0.6)}), replace(figures(), capacity_rows_per_s=653.0))
+    view = Query(str(tmp_path)).view()
+    assert view.model is not None
+    assert view.model.capacity_per_s == pytest.approx([(1.5 - 0.5) / 1e-3 / 1.5, 653.0]), "as the plan's cause has it"
 
 
 def test_of_two_files_with_plans_the_newer_one_is_shown_and_a_damaged_one_passed_over(tmp_path: Path) -> None:
@@ -86,6 +99,36 @@ def test_what_a_person_has_set_is_shown_until_it_is_cleared(tmp_path: Path) -> N
     view = Query(str(tmp_path)).view()
     assert (view.bound_s, view.dry_run, view.orders) == (3.0, False, [])
     assert view.changes[-1].text.startswith("no longer: a latency bound of 7 s")
+
+
+def long_ago(checkpoint: Path, monkeypatch: pytest.MonkeyPatch, *, pruned: bool) -> None:
+    """A query whose last start, order and plan lie far back: not among what is read, or gone."""
+    monkeypatch.setattr(recent, "_MOST_BYTES", 8_000)
+    graph = QueryGraph([Input("rides")], [Box("b", ("rides",), "map", cost=1.0)], [Output("archive", "b")])
+    policy = NetworkDrop(graph)
+    folder = Folder(checkpoint) / "jettison" / "ledger"
+    ledger = Ledger.open(folder, segment_bytes=2_000, **({"keep_bytes": 10_000} if pruned else {}))
+    outline = dict(policy.outline())
+    ledger.start(NOW_S, latency_bound_s=3.0, points=["rides"], policy="NetworkDrop", dry_run=True, outline=outline)
+    given = Orders(latency=LatencyOrder(author="ann", at_s=NOW_S, seconds=7.0))
+    ledger.order(NOW_S, given.changes(Orders()), 7.0, record_of(given))
+    ledger.plan(NOW_S, policy.plan(replace(SEEN, points={"rides": PointStats(900, 900)}), HALF), figures())
+    for number in range(200):
+        rows = {"rides": PointStats(1000, 500)}
+        ledger.batch(Stats(number, NOW_S + number, 0.9, rows, plan_version=0), latency_s=1.0)
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_what_stands_is_shown_however_long_ago_it_was_said(tmp_path: Path, monkeypatch, pruned: bool) -> None:
+    long_ago(tmp_path, monkeypatch, pruned=pruned)
+    looked = Query(str(tmp_path))
+    view = looked.view()
+    assert view.batches_shown < view.batches == 200
+    assert (view.bound_s, view.dry_run, view.policy, len(view.orders)) == (7.0, True, "NetworkDrop", 1)
+    assert view.cause == "twice too many rows"
+    assert [type(panel) for panel in view.panels] == [NetworkPicture]
+    assert [change.kind for change in view.changes] == ["plan", "start", "order"], "each once"
+    assert any(b"jettison_latency_bound_seconds{" in line for line in exposition(Watched([looked]))().splitlines())
 
 
 def test_under_an_order_the_cause_does_not_speak_of_dropping(tmp_path: Path) -> None:

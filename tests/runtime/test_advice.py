@@ -25,12 +25,12 @@ BOUND_S = 3.0
 ENGINE = PlantSettings()
 
 
-def flown(home, rate, *, dry_run=False, bound_s=BOUND_S, until_s=180.0):
+def flown(home, rate, *, dry_run=False, bound_s=BOUND_S, until_s=180.0, **limits):
     """Let a query run on the simulated engine, with its books; returns the share that its later batches kept."""
     controller = Controller(ControlSettings(latency_bound_s=bound_s))
     controller.dry_run = dry_run
     trace = Plant(replace(ENGINE, dry_run=dry_run), lambda _: rate).run(controller, until_s)
-    ledger = Ledger.open(home / "ledger")
+    ledger = Ledger.open(home / "ledger", **limits)
     ledger.start(0.0, latency_bound_s=bound_s, points=["rows"], dry_run=dry_run)
     for batch in trace:
         ledger.batch(batch.stats, latency_s=batch.worst_latency_s)
@@ -162,3 +162,10 @@ def test_whoever_does_not_watch_answers_is_told_how(tmp_path):
     home = Folder(tmp_path) / "jettison"
     flown(home, 250_000.0, until_s=60.0)
     assert any("shedder.watch" in one for one in advice(home))
+
+
+def test_there_is_advice_although_the_start_is_long_gone(tmp_path):
+    home = Folder(tmp_path)
+    flown(home, 120_000.0, segment_bytes=2_000, keep_bytes=6_000)
+    assert [*Ledger(home / "ledger").records("start")] == []
+    assert advice(home)[0].startswith("In the last")

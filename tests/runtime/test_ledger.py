@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jettison.control.budget_figures import BudgetFigures
+from jettison.control.causes import why_shed
 from jettison.control.control_settings import ControlSettings
 from jettison.control.load_model import Costs
 from jettison.control.outlook import Ahead, Outlook
@@ -94,7 +95,11 @@ def test_a_decision_is_on_record_beside_the_counts_of_the_batches_that_ran_under
         "noise": 0.0,
         "starts_in_s": 0.5,
         "expected": {"rows": 10, "kept_rows": 4, "latency_s": pytest.approx(1.20005)},
+        "capacity_rows_per_s": outlook.capacity_rows_per_s,
     }
+    assert f"{outlook.capacity_rows_per_s:,.0f} rows/s can be processed" in why_shed(
+        outlook, Ahead(1.0, 10.0, 0.0), 0.4
+    )
 
 
 def test_how_far_the_source_was_ahead_is_on_record_as_far_as_it_is_known(folder):

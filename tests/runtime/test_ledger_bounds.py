@@ -15,6 +15,7 @@ from jettison.core.storage import Folder
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.runtime.ledger import Ledger, Totals
 from jettison.runtime.ledger_summary import Ranges
+from jettison.runtime.standing import standing
 
 
 class Counting(Folder):
@@ -225,3 +226,34 @@ def test_a_reader_that_looks_again_reads_only_what_was_added(tmp_path):
         writer.batch(batch(number), latency_s=0.1)
     assert reader.totals() == Ledger(tmp_path).totals()
     assert reader.totals_by_point() == Ledger(tmp_path).totals_by_point()
+
+
+def test_what_stands_is_known_after_its_files_are_gone_also_to_one_that_reads_after_a_kill(folder):
+    ledger = Ledger.open(folder, segment_bytes=1000, keep_bytes=3000)
+    ledger.start(1.0, latency_bound_s=3.0, policy="UniformDrop", dry_run=True)
+    ledger.order(2.0, "a bound of 7 s", 7.0, {})
+    ledger.plan(3.0, DropPlan(1, {"rides": RandomDrop(0.5)}, "why"))
+    before = [Ledger(folder).last(kind) for kind in ("start", "order", "plan")]
+    for number in range(60):
+        ledger.batch(batch(number), latency_s=None)
+        if number % 20 == 0:  # what has been written by now is all that a killed one leaves
+            reader = Ledger(folder)
+            assert [reader.last(kind) for kind in ("start", "order", "plan")] == before
+            assert reader.last("start", "order") == before[1]
+    assert [*Ledger(folder).records("start"), *Ledger(folder).records("plan")] == [], "said once, and gone"
+    again = Ledger.open(folder, segment_bytes=1000, keep_bytes=3000)
+    again.start(9.0, latency_bound_s=5.0)
+    for number in range(60, 120):
+        again.batch(batch(number), latency_s=None)
+    assert [Ledger(folder).last(kind)["at_s"] for kind in ("start", "order", "plan")] == [9.0, 2.0, 3.0]
+    folder.replace("run.standing.json", b"{damaged\n")
+    assert Ledger(folder).last("start") is None
+
+
+def test_what_stands_is_written_down_before_a_reader_of_the_newest_records_could_miss_it(folder):
+    """Where every record is a file of its own, readers take the newest 2,000."""
+    ledger = Ledger.open(folder)
+    ledger.start(1.0, latency_bound_s=3.0)
+    for number in range(500):
+        ledger.batch(batch(number), latency_s=None)
+    assert [record["record"] for record in standing(folder)] == ["start"]

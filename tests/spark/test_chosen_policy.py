@@ -25,10 +25,13 @@ def test_without_a_record_it_goes_by_what_the_program_says(tmp_path: Path) -> No
     assert jt.Shedder(latency="3 seconds", checkpoint=tmp_path).policy_cause == ""
 
 
+@pytest.mark.parametrize("gone", [0, 20])
 @pytest.mark.parametrize(("few", "kind"), [(1, jt.UniformDrop), (30, jt.ConceptDrop)])
-def test_a_dry_run_on_record_decides_whether_groups_need_care(tmp_path: Path, few: int, kind: type) -> None:
-    ledger = Ledger.open(home(tmp_path) / "ledger")
+def test_a_dry_run_on_record_decides_whether_groups_need_care(tmp_path: Path, few: int, kind: type, gone: int) -> None:
+    ledger = Ledger.open(home(tmp_path) / "ledger", segment_bytes=500, keep_bytes=1_000)
     ledger.start(0.0, policy="UniformDrop", dry_run=True)
+    for number in range(1, gone):  # and with them the file in which the start was
+        ledger.batch(Stats(number, 0.0, 1.0, {}), latency_s=None)
     of_fare = AnswerBounds(answers=100, bounded=100 - few, few_rows=few, median=0.1, p95=0.2, foreseen=True)
     ledger.batch(Stats(0, 0.0, 1.0, {}), latency_s=None, answers={"fare": of_fare})
     chosen = jt.Shedder(latency="3 seconds", checkpoint=tmp_path, policy=BY_ZONE)

@@ -41,6 +41,8 @@ class BudgetFigures:
         That batch.
     overridden_by
         The order under which every row is kept whatever the budget says, in words, while there is one.
+    capacity_rows_per_s
+        Highest arrival rate at which every row can be kept within the bound.
     """
 
     share: float
@@ -53,6 +55,7 @@ class BudgetFigures:
     starts_in_s: float | None = None
     expected: Expected | None = None
     overridden_by: str | UnsetType = UNSET
+    capacity_rows_per_s: float | UnsetType = UNSET
 
     @classmethod
     def unmeasured(cls, budget: Budget) -> BudgetFigures:
@@ -77,4 +80,5 @@ class BudgetFigures:
             outlook.noise,
             starts_in_s,
             Expected(round(ahead.rows), round(kept), latency_s),
+            capacity_rows_per_s=outlook.capacity_rows_per_s,
         )

@@ -95,7 +95,7 @@ MEASURES = (
         lambda view: _last(view, "arrival_per_s"),
     ),
     Measure(
-        "jettison_capacity_rows_per_second", "Rows per second that fit into batches of half the bound.", "rows/s", False,
+        "jettison_capacity_rows_per_second", "Rows per second that can be processed with every row kept.", "rows/s", False,
         lambda view: _last(view, "capacity_per_s"),
     ),
     Measure(

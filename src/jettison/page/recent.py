@@ -9,6 +9,7 @@ from typing import Any
 from jettison.core.setting import Setting
 from jettison.core.storage import Folder
 from jettison.runtime.records import lines
+from jettison.runtime.standing import standing
 
 MOST_BATCHES = 5_000
 _MOST_PLANS, _MOST_EVENTS = 500, 200
@@ -20,7 +21,8 @@ Record = dict[str, Any]
 class Recent:
     """What a ledger has on record last: at most `most_batches` batches, and what happened meanwhile.
 
-    However long the ledger is, a first look reads the newest files alone, up to a bound; each further look what was added.
+    However long the ledger is, a first look reads the newest files alone, up to a bound, and what stands from before them;
+    each further look what was added.
 
     Parameters
     ----------
@@ -60,20 +62,25 @@ class Recent:
         """The last order since then."""
         self.end: Record | None = None
         """The last start or stop."""
+        self.bounds: deque[tuple[float, float]] = deque(maxlen=_MOST_EVENTS)
+        """Latency bounds, each with the time since when it has been in force."""
         self.newest_plan: Record | None = None
         self.dropping_plan: Record | None = None
         """The newest plan that drops anything, or whose settings cannot be read."""
 
     def look(self) -> bool:
         """Read what is new; return whether there was anything."""
+        before = [] if self._read_to else standing(self._folder)  # first, so that nothing in it is newer than the files
         sizes = {name: size for name, size in self._folder.sizes().items() if name.endswith(".jsonl")}
         new = [name for name, size in sizes.items() if size > self._read_to.get(name, 0)]
         if not self._read_to:
             new = self._from_the_end(sizes)
             self._read_to = dict.fromkeys(sizes, 0) | {name: sizes[name] for name in sizes if name not in new}
         self._read_to = {name: self._read_to.get(name, 0) for name in sizes}
-        taken = [self._take_file(name) for name in new]
-        return any(taken)
+        added = [record for name in new for record in self._added(name)]
+        for record in [*(one for one in before if one not in added), *added]:
+            self._take(record)
+        return bool(added)
 
     def _from_the_end(self, sizes: Mapping[str, int]) -> list[str]:
         """The newest files that together are small enough, oldest first; one at least."""
@@ -86,15 +93,12 @@ class Recent:
             chosen.append(name)
         return chosen[::-1]
 
-    def _take_file(self, name: str) -> int:
+    def _added(self, name: str) -> list[Record]:
         start = self._read_to[name]
         content = self._folder.read(name, start) or b""
         whole = content.rfind(b"\n") + 1  # what follows is still being written
         self._read_to[name] = start + whole
-        found, _ = lines(content[:whole])
-        for line in found:
-            self._take(line.document)
-        return len(found)
+        return [line.document for line in lines(content[:whole])[0]]
 
     def _take(self, record: Record) -> None:
         self._tell(record)
@@ -109,8 +113,14 @@ class Recent:
                 self.start, self.order = record, None  # should an order stand, that is said again
             if kind == "order":
                 self.order = record
+            if (bound_s := record.get("latency_bound_s")) and (not self.bounds or self.bounds[-1][1] != bound_s):
+                self.bounds.append((record["at_s"], bound_s))
             if kind in ("start", "stop"):
                 self.end = record
+
+    def bound_s(self, at_s: float) -> float | None:
+        """The latency bound that was in force; `None` where that is not on record."""
+        return next((bound_s for since_s, bound_s in reversed(self.bounds) if since_s <= at_s), None)
 
     def _take_plan(self, record: Record) -> None:
         self.newest_plan = record

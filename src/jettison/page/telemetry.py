@@ -21,6 +21,13 @@ def is_asked_for() -> bool:
     return named and exporter != "none" and not off
 
 
+def _names_a_service() -> bool:
+    """Whether one of the two variables that may do so does; what a program says itself would override the second."""
+    attributes = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")
+    named = any(one.partition("=")[0].strip() == "service.name" for one in attributes)
+    return named or bool(os.environ.get("OTEL_SERVICE_NAME"))
+
+
 def send(queries: Watched) -> Callable[[], None]:
     """Send all figures at the interval of `OTEL_METRIC_EXPORT_INTERVAL`; call what is returned to end it."""
     extras.require("opentelemetry", where="sending metrics, as OTEL_EXPORTER_OTLP_ENDPOINT asks for")
@@ -30,7 +37,7 @@ def send(queries: Watched) -> Callable[[], None]:
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import Resource
 
-    resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "jettison"})
+    resource = Resource.create({} if _names_a_service() else {"service.name": "jettison"})
     provider = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
     meter = provider.get_meter("jettison", __version__)
 

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from jettison.page.panel_lines import lines, share
 from jettison.page.panels import TablePanel
 from jettison.page.view import Query, QueryView
 
@@ -59,7 +60,8 @@ def screen(view: QueryView, width: int, height: int | None = None) -> Renderable
     tables = [panel for panel in view.panels if isinstance(panel, TablePanel)]
     line_width = max(width - _LABEL - 14, 10)
     used = _LEAST_LINES + len(view.points) + sum(min(len(panel.rows), _ROWS) + 3 for panel in tables)
-    found = [*_behind(view, line_width), *_errors(view, line_width)]
+    drawn = [_labelled(*line, "cyan") for panel in view.panels for line in lines(panel, line_width // 2)]
+    found = [*_facts(view, cut), *_behind(view, line_width), *_errors(view, line_width), *drawn]
     more = found[: None if height is None else max(height - used - 3, 0)]
     parts = [*_head(view, cut), *_lines(view, line_width), *more, _points(view)]
     parts += [part for panel in tables for part in _table(panel, cut)]
@@ -123,6 +125,20 @@ def _lines(view: QueryView, width: int) -> Iterator[RenderableType]:
     yield _labelled("rows/s kept", sparkline(kept, most, width), f"{kept[-1]:,.0f}", "cyan")
 
 
+def _facts(view: QueryView, cut: _Cut) -> Iterator[Text]:
+    """What went wrong, in which answers rows may be missing, and what the load was taken to be."""
+    if view.faults:
+        yield Text(
+            _plain("faults: " + ", ".join(f"{kind} {count:,}" for kind, count in view.faults.items())), "yellow", **cut
+        )
+    if view.answers:
+        yield Text(f"answers: {view.answers}", **cut)
+    if view.model and (arrive := view.model.arrival_per_s[-1]) is not None:
+        yield Text(
+            f"{arrive:,.0f} rows/s arrive, {view.model.capacity_per_s[-1]:,.0f} can be processed, says the plan", **cut
+        )
+
+
 def _behind(view: QueryView, width: int) -> Iterator[Text]:
     """Rows that wait in the source, as far as that is on record."""
     if view.series is None:
@@ -141,20 +157,21 @@ def _errors(view: QueryView, width: int) -> Iterator[Text]:
     for name, widths in (view.series.bounds if view.series else {}).items():
         if known := [one for one in widths if one is not None]:
             line = sparkline(widths, max(known), width)
-            yield _labelled(f"error of {_plain(name)}"[: _LABEL - 1], line, f"{known[-1]:.1%}", "magenta")
+            yield _labelled(f"error of {name}", line, f"{known[-1]:.1%}", "magenta")
 
 
 def _labelled(label: str, line: str, now: str, style: str) -> Text:
-    return Text.assemble((f"{label:<{_LABEL}}", "dim"), (line, style), f" {now}", no_wrap=True, overflow="crop")
+    label = f"{_plain(label)[: _LABEL - 1]:<{_LABEL}}"
+    return Text.assemble((label, "dim"), (line, style), f" {_plain(now)}", no_wrap=True, overflow="crop")
 
 
 def _points(view: QueryView) -> Table:
     table = Table("drop point", "plan keeps", "last batch", "seen", "kept", "dropped", box=None, pad_edge=False)
     for point in view.points:
-        share = "-" if point.keep_fraction is None else f"{point.keep_fraction:.1%}"
+        keeps = "-" if point.keep_fraction is None else share(point.keep_fraction)
         last = f"{point.last_kept:,} of {point.last_seen:,}"
         table.add_row(
-            Text(_plain(point.name)), share, last, *(f"{rows:,}" for rows in (point.seen, point.kept, point.dropped))
+            Text(_plain(point.name)), keeps, last, *(f"{rows:,}" for rows in (point.seen, point.kept, point.dropped))
         )
     return table
 

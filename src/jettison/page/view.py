@@ -87,6 +87,8 @@ class QueryView(Struct, kw_only=True):
     orders: list[str] = []
     """What a person has set, in words."""
     bound_s: float | None = None
+    bounds: list[tuple[float, float]] = []
+    """Bounds up to now, each with the time since when it has been in force."""
     latency_s: float | None = None
     running_batch_s: float | None = None
     """How long the batch that runs has taken so far; `None` where none does."""
@@ -167,6 +169,7 @@ class Query:
             dry_run=bool(start.get("dry_run") or orders.dry_run),
             orders=[redacted(one) for one in orders.words()],
             bound_s=bound_s,
+            bounds=list(recent.bounds),
             latency_s=None if with_rows is None else with_rows["latency_s"],
             running_batch_s=running_s,
             **{name: (last or {}).get(name) for name in ("waiting_rows", "lag_rows", "lag_s")},
@@ -183,7 +186,7 @@ class Query:
             answers=_answers(schedule, recent.start is not None),
             points=_points(start, last, by_point, settings),
             series=thinned(list(recent.batches)) if recent.batches else None,
-            model=_model(recent, bound_s),
+            model=_model(recent),
             changes=_changes(recent),
             faults=dict(Counter(event["kind"] for event in recent.events if event["record"] == "fault")),
             panels=self._shown_panels(settings),
@@ -292,16 +295,16 @@ def _answers(schedule: Schedule | None, started: bool) -> str:
     return f"exact again for windows that begin after {since}; rows may be missing before"
 
 
-def _model(recent: Recent, bound_s: float | None) -> Model | None:
+def _model(recent: Recent) -> Model | None:
     model = Model()
     for plan in recent.plans:
         decision = plan.get("decision") or {}
-        given = decision.get("costs")
+        given, bound_s = decision.get("costs"), recent.bound_s(plan["at_s"])
         if not given or not bound_s:
             continue
         costs = Costs(given["fixed_s"], given["per_seen_row_s"], given["per_kept_row_s"])
-        # A row waits for one batch at worst and is processed in the next: a batch may take half of the bound.
-        capacity = costs.capacity_rows_per_s(bound_s / 2)
+        # Not on older records. A row waits for one batch at worst and is in the next: each may take half of the bound.
+        capacity = decision.get("capacity_rows_per_s", costs.capacity_rows_per_s(bound_s / 2))
         if not math.isfinite(capacity):
             continue
         model.at_s.append(plan["at_s"])

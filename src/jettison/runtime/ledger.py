@@ -19,7 +19,6 @@ from msgspec import Struct, field
 from jettison.control.budget_figures import BudgetFigures
 from jettison.core import documents, ledger_record
 from jettison.core.answer_bounds import AnswerBounds
-from jettison.core.documents import Natural
 from jettison.core.ledger_record import CountedRecord, LedgerRecord
 from jettison.core.plan import DropPlan
 from jettison.core.redact import redacted
@@ -27,9 +26,10 @@ from jettison.core.stats import Stats
 from jettison.core.storage import Folder
 from jettison.core.taken import Taken
 from jettison.runtime.ledger_files import segments_of, size, writer_of
-from jettison.runtime.ledger_summary import NOTHING, Summary, Totals
+from jettison.runtime.ledger_summary import NOTHING, Closed, Summary, Totals
 from jettison.runtime.let_go import LetGo
 from jettison.runtime.records import SCHEMA_VERSION, Plan, lines
+from jettison.runtime.standing import Standing, standing
 
 SEGMENT_BYTES = 4 * 2**20
 KEEP_BYTES = 64 * 2**20
@@ -39,13 +39,6 @@ _PRUNED = ".pruned.json"
 _LOOKS = 3
 _T = TypeVar("_T")
 Record = dict[str, Any]
-
-
-class _Closed(Struct):
-    """A summary, and how many bytes of its segment it covers."""
-
-    bytes: Natural
-    summary: Summary
 
 
 class _Pruned(Struct):
@@ -107,6 +100,7 @@ class Ledger:
         self._read_before: dict[str, tuple[dict[str, int], Summary]] = {}
         self._known = self._closed_books() if run else Summary()
         self._segment = Summary()
+        self._standing = Standing(self._folder, self._writer())
 
     @classmethod
     def open(cls, folder: Folder, *, writer: str = "run", **settings: Any) -> Ledger:
@@ -188,11 +182,14 @@ class Ledger:
         return [self._pruned(writer).known for writer in writers]
 
     def last(self, *kinds: str) -> Record | None:
-        """The record of one of these kinds that was written last, if there is one; older files are not read for it."""
+        """The record of one of these kinds that was written last, if there is one; older files are not read for it.
+
+        Starts, orders and plans outlive their files.
+        """
         for name in reversed(self._folder.names()):
             if found := [record for record in self._in_file(name) if record["record"] in kinds]:
                 return found[-1]
-        return None
+        return next((record for record in reversed(standing(self._folder)) if record["record"] in kinds), None)
 
     def _in_file(self, name: str) -> list[Record]:
         return [line.document for line in lines(self._folder.read(name) or b"")[0]] if name.endswith(".jsonl") else []
@@ -250,6 +247,7 @@ class Ledger:
             self._torn = False
             self._written += len(line)
             self._segment.take(kind, record)
+            self._standing.take(kind, line)
 
     def _segment_name(self) -> str:
         return self._run if self._part == 1 else f"{self._run}.{self._part:04d}"
@@ -259,12 +257,13 @@ class Ledger:
         self._known.add(self._segment)
         self._segment, self._written = Summary(), 0
         self._part += 1
+        self._standing.save()
         self._prune()
 
     def _close(self, segment: str, summary: Summary) -> None:
         sizes = self._folder.sizes()
         covered = size(sizes, segments_of(sizes).get(segment, []))
-        self._folder.replace(segment + _SUMMARY, documents.encode(_Closed(covered, summary)).encode())
+        self._folder.replace(segment + _SUMMARY, documents.encode(Closed(covered, summary)).encode())
 
     def _all_known(self) -> Summary:
         known = Summary()
@@ -326,7 +325,7 @@ class Ledger:
         """The summary of a segment, if there is one that covers all of it: an old writer may not have ended."""
         if segment + _SUMMARY not in sizes:
             return None
-        closed = _restored(self._folder.read(segment + _SUMMARY), _Closed)
+        closed = _restored(self._folder.read(segment + _SUMMARY), Closed)
         return closed.summary if closed and closed.bytes == size(sizes, files) else None
 
     def _read(self, files: Sequence[str]) -> Summary:

@@ -149,6 +149,13 @@ class Summary(Struct):
         self.plans = sorted([*self.plans, *more], key=lambda plan: plan.version)[-_PLANS:]
 
 
+class Closed(Struct):
+    """A summary, and how many bytes of its segment it covers."""
+
+    bytes: Natural
+    summary: Summary
+
+
 def _series(kind: str, record: CountedRecord) -> str:
     """What no two records of a batch share: the kind, and beside the guards also whose counts they are."""
     return ":".join([kind, *(() if kind == kind_of(Batch) else record.points)])

@@ -8,7 +8,8 @@ const state = { views: [], selected: 0, point: "", failed: false };
 
 const number = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const percent = (share) => (share == null ? "–" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + "\u00a0%");
+// A share that is not all, or not nothing, never looks like it.
+const percent = (share) => (share == null ? "–" : (share >= 0.995 && share < 1 ? "> 99" : share > 0 && share < 5e-4 ? "< 0.1" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)) + "\u00a0%");
 const seconds = (value) => (value == null ? "–" : value.toFixed(value < 10 ? 2 : 1) + " s");
 const duration = (value) => (value >= 1 ? value.toPrecision(3) + " s" : value >= 1e-3 ? (1e3 * value).toPrecision(3) + " ms" : (1e6 * value).toPrecision(3) + " µs");
 const date = (at_s) => new Date(1000 * at_s);
@@ -51,11 +52,12 @@ function table(target, header, rows) {
 // ---- charts ----
 
 function layout(more = {}) {
-  const axis = { gridcolor: colour("grid"), linecolor: colour("line"), zerolinecolor: colour("grid"), automargin: true };
+  const axis = { gridcolor: colour("grid"), linecolor: colour("line"), zerolinecolor: colour("grid"), automargin: true, fixedrange: true };
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: colour("ink"), family: colour("font"), size: 12 },
     margin: { l: 46, r: 12, t: 8, b: 34 }, hovermode: "x unified", showlegend: true,
+    dragmode: false,   // and fixed ranges: a finger on a chart scrolls the page
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") }, namelength: -1 },
     legend: { orientation: "h", y: 1.16, x: 0, font: { size: 11 }, bgcolor: "rgba(0,0,0,0)", borderwidth: 0 },
     ...more,
@@ -64,11 +66,15 @@ function layout(more = {}) {
   };
 }
 
+// A card grows when the one beside it goes, and the window stays as it is.
+const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => { if (target.offsetWidth && target._fullLayout) Plotly.Plots.resize(target); }));
+
 function draw(target, traces, more, label) {
   const all = layout(more);
+  sizes.observe(target);
   if (!changed(target, traces, all, label)) return;
   target.setAttribute("aria-label", label);
-  Plotly.react(target, traces, all, { displayModeBar: false, responsive: true });
+  Plotly.react(target, traces, all, { displayModeBar: false });
 }
 
 // Text in a chart passes through the library's own small markup: what comes from data must not be read as such.
@@ -84,7 +90,7 @@ function wrapped(text, width = 60) {
 }
 
 function line(name, x, y, color, more = {}) {
-  return { type: "scatter", mode: "lines", name, x, y, line: { color, width: 2, ...(more.line || {}) }, ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== "line")) };
+  return { type: "scatter", mode: x.length > 1 ? "lines" : "markers", name, x, y, line: { color, width: 2, ...(more.line || {}) }, ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== "line")) };
 }
 
 function rowsChart(view) {
@@ -98,19 +104,39 @@ function rowsChart(view) {
     const cause = version == null ? "no plan was found: every row kept" : causes[version];
     return plain(batches) + (cause ? "<br>" + wrapped(`plan ${version ?? "–"}: ${cause}`) : "");
   });
+  const gone = seen.map((rows, place) => rows - kept[place]), most = Math.max(...seen);
   draw($("rows"), [
     line("kept", x, kept, colour("kept"), { fill: "tozeroy", fillcolor: colour("kept-fill"), hovertemplate: "%{y:,.0f} kept<extra></extra>" }),
-    line("seen; dropped is the area between", x, seen, colour("dropped"), { fill: "tonexty", fillcolor: colour("dropped-fill"), text: why, hovertemplate: "%{y:,.0f} seen<br>%{text}<extra></extra>" }),
-  ], { xaxis: { range: span(view) } }, `Rows per second seen and kept at ${names.join(", ")}; last ${Math.round(seen.at(-1) || 0)} seen, ${Math.round(kept.at(-1) || 0)} kept`);
+    line("seen", x, seen, colour("seen"), { fill: "tonexty", fillcolor: colour("dropped-fill"), text: why, hovertemplate: "%{y:,.0f} seen<br>%{text}<extra></extra>" }),
+  ], { showlegend: false, xaxis: { range: span(view) }, annotations: [...named("dropped", x, gone, kept, most), ...named("kept", x, kept, kept.map(() => 0), most)] }, `Rows per second seen and kept at ${names.join(", ")}; last ${Math.round(seen.at(-1) || 0)} seen, ${Math.round(kept.at(-1) || 0)} kept`);
+}
+
+// The name of an area, where it is high enough to hold one: in the middle of its highest places that are not at the side.
+function named(name, x, height, from, most) {
+  const aside = Math.ceil(0.12 * x.length), inner = x.map((_, place) => place).filter((place) => place >= aside && place < x.length - aside);
+  const top = Math.max(0, ...inner.map((place) => height[place])), high = inner.filter((place) => height[place] >= 0.8 * top);
+  const best = high[high.length >> 1];
+  if (top === 0 || top < 0.12 * most) return [];
+  return [{ text: name, x: x[best], y: from[best] + height[best] / 2, showarrow: false, font: { color: colour(name), size: 13 } }];
+}
+
+// The bound as it was: a line with steps, from the first batch in sight to the last.
+const boundAt = (view, at_s) => (view.bounds.findLast(([since_s]) => since_s <= at_s) ?? [])[1] ?? null;
+function boundSteps(view) {
+  const [first_s, last_s] = [view.series.at_s[0], view.series.at_s.at(-1)];
+  const steps = view.bounds.map(([since_s, bound_s]) => [Math.max(since_s, first_s), bound_s]).filter(([since_s]) => since_s <= last_s);
+  return steps.length ? [...steps, [last_s, steps.at(-1)[1]]] : [];
 }
 
 function latencyChart(view) {
-  const series = view.series, x = series.at_s.map(date);
-  const traces = [line("latency", x, series.latency_s, colour("kept"), { mode: "lines+markers", marker: { size: 4, color: series.latency_s.map((value) => (view.bound_s != null && value > view.bound_s ? colour("bad") : colour("kept"))) }, hovertemplate: "%{y:.2f} s<extra></extra>" }),
+  const series = view.series, x = series.at_s.map(date), steps = boundSteps(view);
+  const over = series.at_s.map((at_s, place) => boundAt(view, at_s) != null && series.latency_s[place] > boundAt(view, at_s));
+  const top = 1.1 * Math.max(...series.latency_s, ...series.duration_s, ...steps.map(([, bound_s]) => bound_s));
+  const traces = [line("latency", x, series.latency_s, colour("time"), { mode: "lines+markers", marker: { opacity: 1, size: over.map((is) => (is ? 7 : 4)), color: over.map((is) => colour(is ? "dropped" : "time")) }, hovertemplate: "%{y:.2f} s<extra></extra>" }),
     line("batch", x, series.duration_s, colour("soft"), { line: { width: 1, dash: "dot" }, hovertemplate: "batch took %{y:.2f} s<extra></extra>" })];
-  if (view.bound_s != null) traces.push(line("bound", [x[0], x.at(-1)], [view.bound_s, view.bound_s], colour("bound"), { line: { dash: "dash" }, hoverinfo: "skip" }));
-  const over = series.latency_s.filter((value) => view.bound_s != null && value > view.bound_s).length;
-  draw($("latency"), traces, { xaxis: { range: span(view) }, yaxis: { ticksuffix: " s" } }, `Latency over time against a bound of ${seconds(view.bound_s)}; ${over} of ${x.length} points lie above it`);
+  if (steps.length) traces.push(line("bound", steps.map(([at_s]) => date(at_s)), steps.map(([, bound_s]) => bound_s), colour("bound"), { line: { dash: "dash", shape: "hv" }, hoverinfo: "skip" }));
+  const above = steps.slice(0, -1).map(([at_s, bound_s], place) => ({ type: "rect", layer: "below", line: { width: 0 }, fillcolor: colour("over-fill"), x0: date(at_s), x1: date(steps[place + 1][0]), y0: bound_s, y1: top }));
+  draw($("latency"), traces, { shapes: above, xaxis: { range: span(view) }, yaxis: { ticksuffix: " s", range: [0, top] } }, `Latency over time against a bound of ${seconds(view.bound_s)}; ${over.filter(Boolean).length} of ${x.length} points lie above the bound of their time`);
 }
 
 const span = (view) => [date(view.series.started_s[0]), date(view.series.at_s.at(-1))];
@@ -119,14 +145,15 @@ function modelChart(view) {
   const model = view.model;
   $("model-section").hidden = !model;
   if (!model) return;
-  const x = model.at_s.map(date);
-  draw($("model"), [
-    line("arrive", x, model.arrival_per_s, colour("dropped"), { line: { shape: "hv" }, hovertemplate: "%{y:,.0f} rows/s arrive<extra></extra>" }),
-    line("can be processed", x, model.capacity_per_s, colour("good"), { line: { shape: "hv" }, hovertemplate: "%{y:,.0f} rows/s fit<extra></extra>" }),
-  ], view.series ? { xaxis: { range: span(view) } } : {}, "Rows per second that arrive and that can be processed, at each change of plan");
   const last = model.at_s.length - 1;
+  // The last plan stands: its lines go on.
+  const x = [...model.at_s, Math.max(model.at_s[last], view.series ? view.series.at_s.at(-1) : 0)].map(date), on = (values) => [...values, values[last]];
+  draw($("model"), [
+    line("arrive", x, on(model.arrival_per_s), colour("seen"), { line: { shape: "hv" }, hovertemplate: "%{y:,.0f} rows/s arrive<extra></extra>" }),
+    line("can be processed", x, on(model.capacity_per_s), colour("good"), { line: { shape: "hv" }, hovertemplate: "%{y:,.0f} rows/s can be processed<extra></extra>" }),
+  ], view.series ? { xaxis: { range: span(view) } } : {}, "Rows per second that arrive and that can be processed, at each change of plan");
   const noise = model.noise[last] == null ? "" : `, give or take ${percent(model.noise[last])}`;
-  $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. Capacity: rows per second that fit into batches of half the bound.`;
+  $("model-text").textContent = `A batch is taken to cost ${duration(model.fixed_s[last])} + ${duration(model.per_seen_row_s[last])} for each row seen + ${duration(model.per_kept_row_s[last])} for each row kept${noise}. As each plan took it: the sentence at the top may be newer.`;
 }
 
 function lagChart(view) {
@@ -135,7 +162,7 @@ function lagChart(view) {
   $("lag-section").hidden = !lag && !left;
   if (!lag && !left) return;
   const x = series.at_s.map(date), traces = [];
-  if (lag) traces.push(line("in no batch yet", x, series.lag_rows, colour("dropped"), { text: series.lag_s.map(seconds), hovertemplate: "%{y:,.0f} rows in no batch yet, for %{text}<extra></extra>" }));
+  if (lag) traces.push(line("in no batch yet", x, series.lag_rows, colour("behind"), { text: series.lag_s.map(seconds), hovertemplate: "%{y:,.0f} rows in no batch yet, for %{text}<extra></extra>" }));
   if (left) traces.push(line("left behind when the batch began", x, series.waiting_rows, colour("soft"), { line: { dash: "dot" }, hovertemplate: "%{y:,.0f} rows left behind<extra></extra>" }));
   draw($("lag"), traces, { xaxis: { range: span(view) } }, `Rows that wait in the source at each batch; last ${number.format((lag ? series.lag_rows : series.waiting_rows).at(-1) ?? 0)}`);
 }
@@ -144,12 +171,12 @@ function boundsChart(view) {
   const names = view.series ? Object.keys(view.series.bounds) : [];
   $("bounds-section").hidden = !names.length;
   if (!names.length) return;
-  const x = view.series.at_s.map(date), colours = ["kept", "dropped", "good", "bound", "soft"];
+  const x = view.series.at_s.map(date), colours = ["time", "bound", "behind", "good", "soft"];
   const traces = names.flatMap((name, place) => {
     const of = { x, connectgaps: true, legendgroup: String(place) }, ink = colour(colours[place % colours.length]);
     return [
-      line(plain(name), x, view.series.bounds[name], ink, { ...of, hovertemplate: "± %{y:.2%} in the median<extra>" + plain(name) + "</extra>" }),
-      line("", x, view.series.bounds_p95[name], ink, { ...of, showlegend: false, line: { width: 1, dash: "dot" }, hovertemplate: "± %{y:.2%} in 95 % of answers<extra>" + plain(name) + "</extra>" }),
+      line(plain(name), x, view.series.bounds[name], ink, { ...of, hovertemplate: "± %{y:.2%} in the median<extra>%{fullData.name}</extra>" }),
+      line(plain(name), x, view.series.bounds_p95[name], ink, { ...of, showlegend: false, line: { width: 1, dash: "dot" }, hovertemplate: "± %{y:.2%} in 95 % of answers<extra>%{fullData.name}</extra>" }),
     ];
   });
   draw($("bounds"), traces, { xaxis: { range: span(view) }, yaxis: { tickformat: ".1%" } }, `Half the width of error bounds over time, of ${names.join(", ")}`);
@@ -192,6 +219,8 @@ function show(view) {
     select.replaceChildren(...options.map((name) => element("option", name || "all at the entrance", { value: name })));
   }
   select.value = state.point;
+  for (const id of ["rows-section", "latency-section"]) $(id).hidden = !view.series;
+  $("none").hidden = view.series != null;
   if (view.series) { rowsChart(view); latencyChart(view); }
   modelChart(view);
   lagChart(view);
@@ -251,10 +280,11 @@ async function refresh() {
   try {
     state.views = (await fetched("api/queries")).queries;
     state.selected = Math.min(state.selected, state.views.length - 1);
-    const view = await fetched(`api/query/${state.selected}`);
+    const asked = state.selected, view = await fetched(`api/query/${asked}`);
+    if (asked !== state.selected) return;   // another was chosen meanwhile
     tabs();
     show(view);
-    $("fresh").textContent = `${view.batches_shown < view.batches ? `last ${number.format(view.batches_shown)} of ${number.format(view.batches)} batches, ` : ""}updated ${new Date().toLocaleTimeString()}`;
+    $("fresh").textContent = `${view.batches_shown < view.batches ? `last ${number.format(view.batches_shown)} of ${number.format(view.batches)} batches, ` : ""}updated ${new Date().toLocaleTimeString([], { hourCycle: "h23" })}`;
   } catch (error) {
     $("fresh").textContent = `no answer from the server (${error.message}); trying again`;
   }

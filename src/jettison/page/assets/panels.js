@@ -16,7 +16,7 @@ function part(kind, make) {
 }
 
 function remove(node, ...instead) {
-  for (const chart of node.parentNode.querySelectorAll(".chart")) if (node.contains(chart)) Plotly.purge(chart);
+  for (const chart of node.parentNode.querySelectorAll(".chart")) if (node.contains(chart)) { sizes.unobserve(chart); Plotly.purge(chart); }
   node.replaceWith(...instead);
 }
 
@@ -138,7 +138,7 @@ const PANELS = {
     if (panel.at_s.length > 1) {
       const x = panel.at_s.map(date);
       draw(chartIn(), [
-        line("time in the function", x, panel.busy_s, colour("kept"), { hovertemplate: "%{y:.2f} s spent<extra></extra>" }),
+        line("time in the function", x, panel.busy_s, colour("time"), { hovertemplate: "%{y:.2f} s spent<extra></extra>" }),
         line("spared by drops", x, panel.spared_s, colour("dropped"), { hovertemplate: "%{y:.2f} s spared<extra></extra>" }),
         line("longest wait", x, panel.longest_wait_s, colour("soft"), { line: { dash: "dot" }, hovertemplate: "%{y:.2f} s waited<extra></extra>" }),
       ], { yaxis: { ticksuffix: " s" } }, "Seconds spent and spared in each batch");
