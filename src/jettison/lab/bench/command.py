@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,14 @@ from rich.console import Console
 
 from jettison import extras, java
 from jettison.errors import did_you_mean, refuse
-from jettison.lab.bench.check import as_result, check, stored_ratios
+from jettison.lab.bench.check import ROUNDS, as_result, check, stored_ratios
 from jettison.lab.bench.result import Result, save, show
-from jettison.lab.experiments import BENCHMARKS, Kind
+from jettison.lab.experiments import BENCHMARKS, CASES, Experiment, Kind
 from jettison.lab.machine import this_machine
 from jettison.lab.time_left import seconds_of, time_left
+
+_REPETITIONS, _SEEDS = 5, range(100)
+"""As usual, and those for which lengths are known."""
 
 
 def run_bench(
@@ -53,8 +57,7 @@ def run_bench(
         if value is not None and all(one.kind is not kind for one in chosen):
             takes = ", ".join(one.name for one in BENCHMARKS.values() if one.kind is kind)
             refuse(f"{option} needs the benchmark {takes}", repr(name or "--all"), hint=f"leave {option} out")
-    usual = repetitions in (None, 5) and only is None and (seeds is None or len(seeds) == 100)
-    repetitions, seeds = repetitions or 5, range(100) if seeds is None else seeds
+    repetitions, seeds = repetitions or _REPETITIONS, _SEEDS if seeds is None else seeds
     if any(one.kind.needs_spark for one in chosen):
         extras.require("pyspark", where="`jettison bench`" if name is None else f"`jettison bench {name}`")
         java.require_java()
@@ -68,9 +71,8 @@ def run_bench(
 
     on_spark = [one for one in chosen if one.kind is Kind.ON_SPARK]
     apart = [one for one in chosen if one.kind is not Kind.ON_SPARK]
-    # Lengths are those of five repetitions of all cases, and of a hundred seeds.
-    lengths = {one.name: seconds_of(one.length) if usual else None for one in [*on_spark, *apart]}
-    with time_left(console, lengths) as begin:
+    lengths = {one.name: _length_s(one, only, repetitions, len(seeds)) for one in [*on_spark, *apart]}
+    with time_left(console, lengths, at_most=only is not None and not _case_length(chosen[0], only)) as begin:
         if on_spark:
             from jettison.lab.recorded_session import recorded_session  # only here: the pure ones run without pyspark
 
@@ -97,6 +99,22 @@ def run_bench(
     return results
 
 
+def _length_s(one: Experiment, only: str | None, repetitions: int, seeds: int) -> float | None:
+    """How long it takes, or at most: a case is no longer than all of them."""
+    if one.kind is Kind.RIVALS and only is None:
+        return None  # its length is that of each case
+    usual_s = seconds_of((_case_length(one, only) if only else "") or one.length)
+    if usual_s is None or one.kind in (Kind.PURE, Kind.CASES, Kind.APART):
+        return usual_s
+    return usual_s * (seeds / len(_SEEDS) if one.kind is Kind.SEEDED else repetitions / _REPETITIONS)
+
+
+def _case_length(one: Experiment, only: str | None) -> str:
+    """The length of a case, where it is known."""
+    cases = CASES.get(one.name, {})
+    return cases.get(only or "", cases.get("", ""))
+
+
 def run_check(
     console: Console,
     path: Path,
@@ -112,13 +130,25 @@ def run_check(
     `sizes` are those of `run_bench`.
     """
     pairs = 2 if repetitions is None else repetitions
-    quiet = Console(quiet=True)
+    quiet = Console(quiet=True, force_terminal=False)
+    stored = stored_ratios(path, name)
+    seeds = len(sizes.get("seeds") or _SEEDS)
+    rounds = {
+        f"{one}, round {number + 1}": _length_s(BENCHMARKS[one], only, pairs, seeds) if one in BENCHMARKS else None
+        for one in dict.fromkeys(one.benchmark for one in stored)
+        for number in range(ROUNDS)
+    }
+    begun: Counter[str] = Counter()
 
-    def measure(benchmark: str) -> list[Result]:
-        console.print(f"{benchmark}, {pairs} pairs ...", highlight=False)
-        return run_bench(quiet, name=benchmark, repetitions=pairs, only=only, **sizes)
+    with time_left(console, rounds, at_most=True) as begin:
 
-    results = [as_result(one) for one in check(stored_ratios(path, name), measure)]
+        def measure(benchmark: str) -> list[Result]:
+            begun[benchmark] += 1
+            begin(f"{benchmark}, round {begun[benchmark]}")
+            console.print(f"{benchmark}, {pairs} pairs ...", highlight=False)
+            return run_bench(quiet, name=benchmark, repetitions=pairs, only=only, **sizes)
+
+        results = [as_result(one) for one in check(stored, measure)]
     show(results, console)
     if json_path is not None:
         save(results, json_path)
