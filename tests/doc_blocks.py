@@ -16,6 +16,10 @@ def blocks(document: str, language: str = "python") -> list[str]:
     return [text for of, text in _BLOCK.findall((ROOT / document).read_text()) if of == language]
 
 
+def languages(document: str) -> set[str]:
+    return {of for of, _ in _BLOCK.findall((ROOT / document).read_text())}
+
+
 def typed(document: str) -> list[str]:
     """The lines that a page's blocks have for a shell, without comments; one that goes on in the next is one."""
     found = "".join(block for block in blocks(document, "") if _TYPED.match(block)).replace("\\\n", " ")

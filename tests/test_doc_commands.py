@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from doc_blocks import ROOT, blocks, comes_out, typed, words
+from doc_blocks import ROOT, blocks, comes_out, languages, typed, words
 from jettison.cli import app
 from jettison.errors import JettisonError
 from page_ledgers import query
@@ -53,6 +53,8 @@ OUTPUT = {
     "docs/window-drops.md": "tests/spark/test_doc_blocks.py",
 }
 """Blocks of what comes out, one a page, and where it is compared with what does."""
+YAML = {"docs/page.md": "tests/test_docs.py", "docs/pipelines.md": "tests/spark/test_pipeline.py"}
+"""Blocks of YAML, and where they are read or run."""
 
 
 def to_run(document: str) -> list[str]:
@@ -71,6 +73,8 @@ def test_no_block_is_left_out() -> None:
     every = [line for name in DOCUMENTS for line in typed(name)]
     assert [start for start in NOT_RUN if not any(line.startswith(start) for line in every)] == []
     assert {name: len(comes_out(name)) for name in DOCUMENTS if comes_out(name)} == dict.fromkeys(OUTPUT, 1)
+    assert {name: len(blocks(name, "yaml")) for name in DOCUMENTS if blocks(name, "yaml")} == dict.fromkeys(YAML, 1)
+    assert {language for name in DOCUMENTS for language in languages(name)} == {"", "python", "yaml"}
 
 
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if any("jettison " in one for one in typed(name))])
