@@ -19,7 +19,7 @@ from jettison.lab.experiments import BENCHMARKS, CASES, Experiment, Kind
 from jettison.lab.machine import this_machine
 from jettison.lab.time_left import seconds_of, time_left
 
-_REPETITIONS, _SEEDS = 5, range(100)
+_REPETITIONS, _SEEDS, _RUN_S = 5, range(100), 60.0
 """As usual, and those for which lengths are known."""
 
 
@@ -71,8 +71,9 @@ def run_bench(
 
     on_spark = [one for one in chosen if one.kind is Kind.ON_SPARK]
     apart = [one for one in chosen if one.kind is not Kind.ON_SPARK]
-    lengths = {one.name: _length_s(one, only, repetitions, len(seeds)) for one in [*on_spark, *apart]}
-    with time_left(console, lengths, at_most=only is not None and not _case_length(chosen[0], only)) as begin:
+    lengths = {one.name: _length_s(one, only, repetitions, len(seeds), seconds) for one in [*on_spark, *apart]}
+    at_most = rivals is not None or (only is not None and not _case_length(chosen[0], only))
+    with time_left(console, lengths, at_most=at_most) as begin:
         if on_spark:
             from jettison.lab.recorded_session import recorded_session  # only here: the pure ones run without pyspark
 
@@ -86,7 +87,7 @@ def run_bench(
             begin(one.name)
             console.print(f"{one.name} ...", highlight=False)
             last: dict[Kind, tuple[Any, ...]] = {Kind.PAIRS: (repetitions,), Kind.SEEDED: (seeds,)}
-            last[Kind.RIVALS] = (repetitions, rivals or (), seconds or 60.0)
+            last[Kind.RIVALS] = (repetitions, rivals or (), seconds or _RUN_S)
             given = () if one.kind is Kind.PURE else (console, only, *last.get(one.kind, ()))
             found = one.load()(*given)
             for of_one_case in [found] if one.kind is Kind.PURE else found:
@@ -99,14 +100,18 @@ def run_bench(
     return results
 
 
-def _length_s(one: Experiment, only: str | None, repetitions: int, seeds: int) -> float | None:
+def _length_s(
+    one: Experiment, only: str | None, repetitions: int, seeds: int, seconds: float | None = None
+) -> float | None:
     """How long it takes, or at most: a case is no longer than all of them."""
     if one.kind is Kind.RIVALS and only is None:
         return None  # its length is that of each case
     usual_s = seconds_of((_case_length(one, only) if only else "") or one.length)
     if usual_s is None or one.kind in (Kind.PURE, Kind.CASES, Kind.APART):
         return usual_s
-    return usual_s * (seeds / len(_SEEDS) if one.kind is Kind.SEEDED else repetitions / _REPETITIONS)
+    if one.kind is Kind.SEEDED:
+        return usual_s * seeds / len(_SEEDS)
+    return usual_s * repetitions / _REPETITIONS * (seconds or _RUN_S) / _RUN_S
 
 
 def _case_length(one: Experiment, only: str | None) -> str:
@@ -134,7 +139,9 @@ def run_check(
     stored = stored_ratios(path, name)
     seeds = len(sizes.get("seeds") or _SEEDS)
     rounds = {
-        f"{one}, round {number + 1}": _length_s(BENCHMARKS[one], only, pairs, seeds) if one in BENCHMARKS else None
+        f"{one}, round {number + 1}": _length_s(BENCHMARKS[one], only, pairs, seeds, sizes.get("seconds"))
+        if one in BENCHMARKS
+        else None
         for one in dict.fromkeys(one.benchmark for one in stored)
         for number in range(ROUNDS)
     }
