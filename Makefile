@@ -125,12 +125,14 @@ $(VENV)/.created $(DOCS_VENV)/.created $(STORE_VENV)/.created: | python
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
 
 $(VENV)/.installed: $(VENV)/.created requirements-build.lock requirements.lock pyproject.toml
+	@echo 'Installing what Jettison needs, Spark among it, into $(VENV): one or two minutes, most of it downloads.'
 	$(INSTALL) --require-hashes -r requirements-build.lock
 	$(INSTALL) --require-hashes -r requirements.lock
 	$(INSTALL) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.dev-installed: $(VENV)/.installed requirements-dev.lock
+	@echo 'Installing what tests and checks need into $(VENV): less than a minute.'
 	$(INSTALL) --require-hashes -r requirements-dev.lock
 	@touch $@
 

@@ -1,6 +1,7 @@
 """What all tests share: none is timed, every Java is brief, the long files come first, some have to be asked for."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ settings.load_profile("untimed")
 # CPU as both, and a garbage collection for each step by which the classes' memory grows takes a tenth of the time.
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:NewRatio=1 -XX:MetaspaceSize=256m"
 os.environ["JDK_JAVA_OPTIONS"] = _BRIEF
+
+# A job in a shell's background ignores Ctrl-C, and so would all that the tests start and then interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _HERE = Path(__file__).parent
 # Tests that download or start much, by the variable with which `make test-NAME` asks for them. Asked for, none may skip.

@@ -19,9 +19,9 @@ from jettison.lab.experiments import BENCHMARKS, PAPERS
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _COMMAND = re.compile(
-    r"(?<![\w.])jettison (demo|bench|reproduce|plan|run|set|advise|top|dashboard|report|reconcile|audit)\b"
-    r"((?: +[\w./:<>\[\]-]+)*)"
+    r"(?<![\w./-])jettison (demo|bench|reproduce|plan|run|set|advise|top|dashboard|report|reconcile|audit)\b([^`\n#]*)"
 )
 _TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 _MAKE = re.compile(r"`make ([a-z]+)|^make ([a-z]+)", re.MULTILINE)
@@ -52,10 +52,12 @@ def test_every_command_is_there_with_its_options(document: Path) -> None:
     if document.name == "CHANGELOG.md":
         return  # it also names what is gone
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for name, rest in _COMMAND.findall(document.read_text()):
+    # What is set as code may go on in the next line.
+    text = _SPAN.sub(lambda span: f"`{' '.join(span[1].split())}`", document.read_text())
+    for name, rest in _COMMAND.findall(text):
         known = {"--help", *(option for parameter in commands[name].params for option in parameter.opts)}
         words = rest.split()
-        options = [word.strip("[]") for word in words if word.strip("[]").startswith("--")]
+        options = re.findall(r"(?<![\w-])--[\w-]+", rest)
         assert [option for option in options if option not in known] == [], f"jettison {name}{rest}"
         first = words[0] if words else ""
         if name == "bench" and re.fullmatch(r"[a-z-]+", first) and not first.startswith("-"):

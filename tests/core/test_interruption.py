@@ -29,6 +29,7 @@ def work(stubborn):
     time.sleep(600)
 """
 _COMMAND = """
+import logging
 import typer
 from helpers import *
 from jettison import cli
@@ -46,7 +47,12 @@ def wait(how: str, where: str) -> None:
             except KeyboardInterrupt:
                 pass
     with ProcessPoolExecutor(1, get_context("spawn"), leave_it_to_the_parent) as pool:
-        pool.submit(work, how == "stubborn").result()
+        try:
+            pool.submit(work, how == "stubborn").result()
+        except KeyboardInterrupt:
+            if how == "logs":  # as py4j does
+                logging.exception("KeyboardInterrupt while sending command.")
+            raise
 
 if __name__ == "__main__":
     cli.main()
@@ -61,7 +67,7 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize("how", ["worker", "stubborn", "swallows"])
+@pytest.mark.parametrize("how", ["worker", "stubborn", "swallows", "logs"])
 @pytest.mark.parametrize("group", [False, True])
 def test_ctrl_c_ends_a_command_and_all_that_it_started(tmp_path: Path, how: str, group: bool) -> None:
     """Typed into a terminal it reaches the whole group; sent by another program, one process alone."""
@@ -84,3 +90,26 @@ def test_ctrl_c_ends_a_command_and_all_that_it_started(tmp_path: Path, how: str,
     said, errors = running.communicate(timeout=WITHIN_S)
     assert (running.returncode, said, errors) == (130, "", "jettison: interrupted\n")
     assert not any(alive(process) for process in processes)
+
+
+_HELD_ON = """
+import logging, subprocess, sys, threading
+from jettison.core import interruption
+
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+
+def misses_it():
+    child.wait()
+    logging.error("the other side is gone")
+
+thread = threading.Thread(target=misses_it)
+thread.start()
+interruption.end_all()
+thread.join()
+"""
+
+
+def test_nobody_complains_of_what_was_ended_on_purpose() -> None:
+    """As py4j does, of a Java process that a thread was talking to."""
+    done = subprocess.run([sys.executable, "-c", _HELD_ON], capture_output=True, text=True, timeout=WITHIN_S)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from jettison.cli import app
 from jettison.pipeline.document import load
+from processes import nothing_is_left_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -50,6 +51,7 @@ def test_an_example_fills_each_of_its_outputs_and_ends_with_ctrl_c(path: Path, t
             time.sleep(0.5)
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=WITHIN_S) == 130, said.read_text()
+        assert nothing_is_left_of(running.pid)
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)

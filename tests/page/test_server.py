@@ -21,6 +21,7 @@ from jettison.page.html_page import asset, whole
 from jettison.page.prometheus import exposition
 from jettison.page.server import PageServer, Watched
 from page_ledgers import EVIL, query
+from processes import nothing_is_left_of
 
 
 @pytest.fixture
@@ -162,7 +163,9 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(
         "NO_PROXY": "*",
     }
     command = [sys.executable, "-m", "jettison.cli", "dashboard", str(tmp_path), "--port", "0"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -177,6 +180,7 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(
         collector.shutdown()
         collector.server_close()
     assert (process.returncode, errors) == (0, "")
+    assert nothing_is_left_of(process.pid)
     sent = ExportMetricsServiceRequest()
     body = _Collector.received[-1]
     sent.ParseFromString(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -113,7 +114,8 @@ def test_what_comes_from_data_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "[bold]too many" in text
 
 
-def test_q_quits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["q", "Ctrl-C"])
+def test_q_and_ctrl_c_quit(tmp_path: Path, key: str) -> None:
     query(tmp_path)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "jettison.cli", "top", str(tmp_path)]
@@ -125,7 +127,10 @@ def test_q_quits(tmp_path: Path) -> None:
             if select.select([ours], [], [], 1.0)[0]:
                 seen += os.read(ours, 65536)
         assert b"twice too many rows" in seen
-        os.write(ours, b"q")
+        if key == "q":
+            os.write(ours, b"q")
+        else:
+            process.send_signal(signal.SIGINT)
         while process.poll() is None and time.monotonic() < deadline_s:
             if select.select([ours], [], [], 0.2)[0]:
                 try:

@@ -1,7 +1,7 @@
 """Every block of Python in the guides is executed as it stands, with the names that its page takes for granted.
 
-README's is in test_readme.py, the tutorial's are in test_tutorial.py. Blocks without a language are commands, whose
-options tests/test_docs.py checks, and output. What a block cannot have in a test is replaced, and `replaced` says why.
+README's is in test_readme.py, the tutorial's are in test_tutorial.py; tests/test_doc_commands.py has those without a
+language. What a block cannot have in a test is replaced, and `replaced` says why.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -18,9 +19,12 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
+from typer.testing import CliRunner
 
 import jettison as jt
+from doc_blocks import typed, words
 from driver_process import kill_when, start_driver
+from jettison.cli import app
 from jettison.core import storage
 from jettison.errors import CheckpointInUse, InvalidSetting, Unsupported
 from jettison.lab.bench.scripted import LATE_EVERY, keep, land, land_end, scripted
@@ -35,6 +39,7 @@ from jettison.settle.audited import audit
 from jettison.settle.settle_command import named_query, run_audit, run_reconcile
 from jettison.settle.settled_record import load, summary
 from jettison.settle.settlement import Settlement, reconcile
+from jettison.spark import session
 from jettison.spark.network_rows import parquet_sink, union_all
 from jettison.spark.pipeline import build
 from told_stream import DAY, SCHEMA, Told
@@ -406,6 +411,27 @@ def test_whatever_was_shed_is_settled(
         assert past.late_s or not any(missed.values())
 
 
+def test_the_commands_of_the_documents_settle_and_audit(
+    spark: SparkSession, shed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they stand, beside a query that they name: only the session is that of the tests."""
+    for folder in ("jobs", "checkpoints"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "jobs" / "fares.py").write_text(JOB)
+    shed.rename(tmp_path / "checkpoints" / "fares")
+    (tmp_path / "given").rename(tmp_path / "fares")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(session, "local_session", lambda *_, **__: contextlib.nullcontext(spark))
+    # The session's Java began in another folder: to it, paths must be whole.
+    paths = {name: str(tmp_path / name) for name in ("checkpoints/fares", "fares", "fares-exact")}
+    typed_in = [[paths.get(word, word) for word in words(line)[1:]] for line in typed("docs/settle.md")]
+    settled, audited = (CliRunner().invoke(app, line, env={"COLUMNS": "200"}) for line in typed_in)
+    assert f"settled {len(CLOSED)} windows from " in settled.output
+    assert audited.exit_code == 0, audited.exception
+    assert "with bounds" in audited.output
+
+
 def test_the_command_tells_what_it_did(
     spark: SparkSession, shed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,7 +441,12 @@ def test_the_command_tells_what_it_did(
     to, named = str(tmp_path / "settled"), named_query("settle_job:answers", ["settle_job:source"], None, None)
     for options in ({"dry_run": True}, {"hours": (0, 24), "rows_per_s": 1000.0}):
         run_reconcile(said, contextlib.nullcontext(spark), str(shed), named[0], to, named[1], **options)
-    verdicts = run_audit(said, contextlib.nullcontext(spark), str(shed), str(shed.parents[0] / "given"))
+    seen = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
+    verdicts = run_audit(seen, contextlib.nullcontext(spark), str(shed), str(shed.parents[0] / "given"))
+    answers = len({one.answer for one in verdicts})
+    steps = re.findall(r"(\d+)/(\d+) comparisons", seen.file.getvalue())  # type: ignore[attr-defined]
+    assert {int(of) for _, of in steps} == {3 * answers}
+    assert len(set(steps)) > 1
     text = said.file.getvalue()  # type: ignore[attr-defined]
     assert f"to settle: {len(CLOSED)} windows from " in text
     assert f"settled {len(CLOSED)} windows from " in text

@@ -11,7 +11,10 @@ from jettison.core import interruption
 
 
 class Commands(TyperGroup):
-    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started."""
+    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started.
+
+    Those that only show something end so, and with status 0.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:

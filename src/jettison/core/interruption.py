@@ -7,6 +7,7 @@ is left behind: least of all a Java process, or a driver that waits for one.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -36,9 +37,12 @@ def watched() -> Iterator[None]:
     # Spark installs a handler of its own in each session; this one hears of the signal all the same.
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_await, args=(reader,), daemon=True, name="jettison-interruption").start()
+    root = logging.getLogger()
+    root.addFilter(_is_no_interruption)
     try:
         yield
     finally:
+        root.removeFilter(_is_no_interruption)
         signal.set_wakeup_fd(before)
         writer.close()
 
@@ -49,7 +53,8 @@ def was_asked() -> bool:
 
 
 def end_all() -> None:
-    """End the processes that this one has started, and those that they have, and wait for it."""
+    """End the processes that this one has started, and those that they have, and wait for it; nobody complains of that."""
+    logging.disable()
     _end(_remembered(), signal.SIGTERM)
     until = time.monotonic() + _LAST_S
     while _remembered() and time.monotonic() < until:
@@ -61,6 +66,11 @@ def leave_it_to_the_parent() -> None:
     """In a process that works for another: Ctrl-C is for that one, which then ends this one; what is open is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    """Whoever is interrupted, as py4j in a call, need not say so with a traceback."""
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
 def _await(reader: socket.socket) -> None:

@@ -97,6 +97,12 @@ BENCHMARKS: Mapping[str, Experiment] = _named(
 ) | _named(
     "jettison.lab.prove", ("prove", "90 min each", "each workload beside every rival", Kind.RIVALS, "prove:prove")
 )
+CASES: Mapping[str, Mapping[str, str]] = {
+    "endurance": {"hour": "65 min", "ten-minutes": "15 min"},
+    "harm": {"": _SOME},
+    "prove": {"": "90 min"},
+}
+"""Lengths of single cases where they are known, by benchmark; without a name, of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,13 @@ def seconds_of(length: str) -> float | None:
 class _Left(ProgressColumn):
     def render(self, task: Task) -> Text:
         if task.fields["unknown"]:
-            return Text(f"{task.elapsed or 0.0:.0f} s so far, at least {words(task.fields['rest_s'])} left")
+            rest_s = task.fields["rest_s"]
+            left = f"at least {words(rest_s)} left" if rest_s else "nobody knows how much longer"
+            return Text(f"{words(task.elapsed or 0.0)} so far, {left}")
         left = task.fields["part_s"] - (time.monotonic() - task.fields["since_s"])
         longer = "longer than usual, " if left < 0 else ""
-        return Text(f"{longer}about {words(max(left, 0.0) + task.fields['rest_s'])} left")
+        how = "at most" if task.fields["at_most"] else "about"
+        return Text(f"{longer}{how} {words(max(left, 0.0) + task.fields['rest_s'])} left")
 
 
 def words(seconds: float) -> str:
@@ -44,8 +47,10 @@ def words(seconds: float) -> str:
 
 
 @contextmanager
-def time_left(console: Console, lengths: Mapping[str, float | None]) -> Iterator[Callable[[str], None]]:
-    """Show how long all parts still take; yields what is to be told which part begins.
+def time_left(
+    console: Console, lengths: Mapping[str, float | None], *, at_most: bool = False
+) -> Iterator[Callable[[str], None]]:
+    """Show how long all parts still take, `at_most` where some may be left out; yields what is to be told which part begins.
 
     Where nobody knows how long a part takes, it says so. Only a terminal shows it.
     """
@@ -61,6 +66,7 @@ def time_left(console: Console, lengths: Mapping[str, float | None]) -> Iterator
             "part_s": 0.0,
             "since_s": time.monotonic(),
             "unknown": False,
+            "at_most": at_most,
         }
         task = bar.add_task("starting", total=sum(weights.values()) or None, **first)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,12 @@ class Verdict:
 
 
 def audit(
-    spark: SparkSession, checkpoint: str | Path, answers: str | Path | DataFrame, *, keys: Sequence[str] = ()
+    spark: SparkSession,
+    checkpoint: str | Path,
+    answers: str | Path | DataFrame,
+    *,
+    keys: Sequence[str] = (),
+    progress: Callable[[int, int], None] = lambda made, of: None,
 ) -> list[Verdict]:
     """Compare the answers that a query gave with the settled ones: over all, by window, and by rows of the group.
 
@@ -64,6 +69,8 @@ def audit(
         What it gave: the path of Parquet or of a Delta table, or a DataFrame, as of a table's earlier version.
     keys
         Columns that tell the answers of a window apart; by default all that are no answers with bounds.
+    progress
+        Told how many of the comparisons are made, of how many: three for each column of answers.
     """
     home = storage.home(checkpoint)
     record = load(home)
@@ -80,7 +87,12 @@ def audit(
     apart = [window, *keys] if keys else [one for one in given.columns if one in exact.columns and one not in columns]
     ledger = Ledger(home / "ledger")
     policy = history(list(ledger.records()), ledger.let_go()).policy or "?"
-    return [verdict for name in columns for verdict in _verdicts(given, exact, apart, window, name, policy)]
+    made = [one for name in columns for one in _comparisons(given, exact, apart, window, name, policy)]
+    verdicts: list[Verdict] = []
+    for number, comparison in enumerate(made):
+        progress(number, len(made))
+        verdicts += comparison
+    return verdicts
 
 
 def _confirmed(spark: SparkSession, record: Settled) -> DataFrame:
@@ -94,9 +106,10 @@ def _read(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format("delta" if is_delta else "parquet").load(path)
 
 
-def _verdicts(
+def _comparisons(
     given: DataFrame, exact: DataFrame, keys: list[str], window: str, name: str, policy: str
-) -> Iterator[Verdict]:
+) -> list[Iterator[Verdict]]:
+    """Over all, by rows of the group, and by window; none is made yet."""
     kind = exact.schema[name].dataType
     truth = F.col(name)["value"] if is_answer(kind) else F.col(name)
     true = exact.select(*keys, truth.cast("double").alias("truth"), F.lit(True).alias("is_settled"))
@@ -116,9 +129,8 @@ def _verdicts(
         (answer["status"] == BOUNDED).alias("is_bounded"),
         "truth",
     )
-    yield from _grouped(compared, F.lit(policy), name)
-    yield from _grouped(compared, _size(), name)
-    yield from _grouped(compared, F.concat(F.lit("window "), F.col("window")), name)
+    by = F.lit(policy), _size(), F.concat(F.lit("window "), F.col("window"))
+    return [_grouped(compared, one, name) for one in by]
 
 
 def _grouped(compared: DataFrame, by: Column, name: str) -> Iterator[Verdict]:

@@ -94,9 +94,11 @@ def run_audit(
     console: Console, session: Session, checkpoint: str, answers: str, keys: Sequence[str] = ()
 ) -> list[Verdict]:
     """Print how the answers that were given compare with the settled ones."""
-    with session as spark, _bar(console) as bar:
-        bar.add_task("comparing answers", total=None)
-        verdicts = audit(spark, checkpoint, answers, keys=keys)
+    with session as spark, _bar(console, "comparisons") as bar:
+        task = bar.add_task("comparing answers", total=None)
+        verdicts = audit(
+            spark, checkpoint, answers, keys=keys, progress=lambda made, of: bar.update(task, completed=made, total=of)
+        )
     console.print(verdict_table(verdicts))
     return verdicts
 
@@ -155,12 +157,13 @@ def function(name: str, option: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _bar(console: Console) -> Progress:
+def _bar(console: Console, what: str = "rows") -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rows"),
+        TextColumn(what),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=console, transient=True)
+    # One step may take longer than the half minute over which the speed is otherwise measured.
+    return Progress(*columns, console=console, transient=True, speed_estimate_period=3600.0)

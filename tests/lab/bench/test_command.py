@@ -7,8 +7,10 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,7 +18,7 @@ from rich.console import Console
 from jettison.errors import InvalidSetting
 from jettison.lab import recorded_session
 from jettison.lab.bench import command
-from jettison.lab.bench.result import Result, failed
+from jettison.lab.bench.result import Result, failed, save
 from jettison.lab.experiments import BENCHMARKS, Experiment, Kind
 
 
@@ -154,6 +156,50 @@ def test_no_repetition_at_all_is_refused(ran: list[str]) -> None:
     with pytest.raises(InvalidSetting, match="at least 1, got 0"):
         command.run_bench(Console(file=io.StringIO()), repetitions=0)
     assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("known", "options", "said"),
+    [
+        ({}, {"name": "apart", "only": "this"}, "nobody knows how much longer"),
+        ({"apart": "30 min"}, {"name": "apart", "only": "this"}, "at most 30 min left"),
+        ({"apart": "30 min", "apart/this": "2 min"}, {"name": "apart", "only": "this"}, "about 2 min left"),
+        ({"apart": "30 min", "apart/": "3 min"}, {"name": "apart", "only": "this"}, "about 3 min left"),
+        ({"paired": "10 min"}, {"name": "paired", "repetitions": 20}, "about 40 min left"),
+        ({"seeded": "50 min"}, {"name": "seeded", "seeds": range(4)}, "about 2 min left"),
+        ({"pure": "10 min"}, {"name": "pure"}, "about 10 min left"),
+    ],
+)
+def test_it_says_how_long_it_still_takes_as_far_as_that_is_known(
+    ran: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    known: dict[str, str],
+    options: dict[str, Any],
+    said: str,
+) -> None:
+    registered = {name: replace(one, length=known.get(name, "")) for name, one in command.BENCHMARKS.items()}
+    monkeypatch.setattr(command, "BENCHMARKS", registered)
+    monkeypatch.setattr(
+        command, "CASES", {"apart": {name[6:]: known[name] for name in known if name.startswith("apart/")}}
+    )
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    command.run_bench(console, **options)
+    assert said in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_check_says_how_long_its_rounds_take_at_most(
+    ran: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    registered = {name: replace(one, length="10 min") for name, one in command.BENCHMARKS.items()}
+    monkeypatch.setattr(command, "BENCHMARKS", registered)
+    stored = Result("paired", 1.0, "s", ratio=1.0, at_most=1.1, config={"benchmark": "paired"})
+    save([stored], tmp_path / "stored.json")
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    command.run_check(console, tmp_path / "stored.json")
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "at most 32 min left" in text
+    assert "paired, round 8 (8 of 8)" in text
+    assert "at most 4 min left" in text
 
 
 def test_every_benchmark_is_where_the_registry_says() -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from jettison.errors import InvalidSetting
-from jettison.lab.reproduce.claims import Claim, claims_of, judge, save
+from jettison.lab.reproduce.claims import Claim, claims_of, judge, load, save
 from jettison.lab.reproduce.command import run_reproduce
 from jettison.lab.reproduce.report import Report, Section
 
@@ -46,6 +46,14 @@ def test_claims_that_do_not_hold_are_saved_as_such(tmp_path: Path) -> None:
     assert (first["ours"], first["holds"]) == (1.0, False)
     assert (second["ours"], second["holds"]) == (None, False)
     assert set(first) >= {"id", "claim", "paper", "ours", "holds", "config"}
+
+
+def test_claims_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    given = [claim(1.0, at_least=2.0), *judge("window", {"pipeline-random-fails": 0.5}, {"seeds": 2})]
+    save([*given, claim(math.nan, at_most=2.0)], tmp_path / "claims.json")
+    *back, unknown = load(tmp_path / "claims.json")
+    assert back == given
+    assert math.isnan(unknown.ours)
 
 
 def test_a_report_shows_failures_and_sections(tmp_path: Path) -> None:

@@ -56,12 +56,14 @@ def section(paper: str) -> str:
 
 
 def lines(paper: str) -> list[Line]:
-    """Of the table under "Claims": its columns are found by their headings."""
+    """Of the tables under "Claims": their columns are found by the headings, which all of them share."""
     table = [line for line in section(paper).splitlines() if "|" in line]
     rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table]
     heads, found = rows[0], []
     measured = slice(heads.index("paper") + 1, heads.index("bar"))
-    for row in rows[2:]:
+    for row in rows:
+        if row == heads or set("".join(row)) <= {"-"}:
+            continue
         names = re.findall(r"`([^`]+)`", row[0]) or [row[0]]
         cells = " ".join(row[measured])
         bold = tuple(figure for part in re.findall(r"\*\*(.+?)\*\*", cells) for figure in numbers(part))

@@ -6,7 +6,8 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,14 +56,42 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setitem(sys.modules, made_up.__name__, made_up)
     kinds = {"first": Kind.PURE, "second": Kind.ON_SPARK, "again": Kind.ON_SPARK, "failing": Kind.PURE}
     functions = {"again": "second"}
+    lengths = {"first": "2 min"}
     parts = {
-        name: Experiment(name, "", "", kind, f"{made_up.__name__}:{functions.get(name, name)}")
+        name: Experiment(name, lengths.get(name, ""), "", kind, f"{made_up.__name__}:{functions.get(name, name)}")
         for name, kind in kinds.items()
     }
     monkeypatch.setattr(command, "PAPERS", {"made_up": Paper("made_up", "A paper", "", "", "", parts)})
     monkeypatch.setattr(recorded_session, "recorded_session", session)
     monkeypatch.setattr(command.java, "require_java", lambda: ran.append("Java"))
     return ran
+
+
+@pytest.mark.parametrize(
+    ("whole", "quick", "only", "said"),
+    [
+        ("", False, "again", "nobody knows how much longer"),
+        ("", False, "first", "about 2 min left"),
+        ("8 min", False, "again", "at most 8 min left"),
+        ("8 min", True, "first", "at most 8 min left"),
+        ("8 min", True, None, "about 8 min left"),
+    ],
+)
+def test_it_says_how_long_it_still_takes_as_far_as_that_is_known(
+    ran: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    whole: str,
+    quick: bool,
+    only: str | None,
+    said: str,
+) -> None:
+    (paper,) = command.PAPERS.values()
+    monkeypatch.setattr(command, "PAPERS", {"made_up": replace(paper, quick=whole, full=whole)})
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with suppress(RuntimeError):  # the last part of the whole paper fails
+        command.run_reproduce(console, "made_up", quick=quick, seed=1, out=tmp_path, only=[only] if only else ())
+    assert said in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 Run = Callable[..., list[str]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -83,19 +83,40 @@ def judge(paper: str, figures: Mapping[str, Figure], config: Mapping[str, Any] |
 
 def claims_of(paper: str) -> dict[str, Claim]:
     """The claims that a paper's `claims.csv` states, by id; none is measured yet."""
-    text = resources.files(f"{__package__}.{paper}").joinpath("claims.csv").read_text(encoding="utf-8")
     stated = {}
-    for line in csv.DictReader(text.splitlines()):
+    for line in _lines(paper):
         bar = {side: float(line[side]) for side in ("at_most", "at_least") if line[side]}
         after = {"after_a_look": line["after_a_look"]} if line["after_a_look"] else {}
         stated[line["id"]] = Claim(line["id"], line["claim"], line["paper"], math.nan, **bar, config=after)
     return stated
 
 
+def in_brief(paper: str, claims: Sequence[Claim]) -> list[Claim]:
+    """The same in fewer words and in the order of `claims.csv`, for a table in which they stand below each other."""
+    found = {claim.id: claim for claim in claims}
+    return [
+        replace(found[id], claim=line.get("briefly") or line["claim"], paper=line.get("paper_briefly") or line["paper"])
+        for line in _lines(paper)
+        if (id := line["id"]) in found
+    ]
+
+
+def _lines(paper: str) -> Iterable[dict[str, str]]:
+    text = resources.files(f"{__package__}.{paper}").joinpath("claims.csv").read_text(encoding="utf-8")
+    return csv.DictReader(text.splitlines())
+
+
 def save(claims: Sequence[Claim], path: Path) -> None:
     """Write claims as a JSON list, the ones that do not hold among them."""
     rows = [asdict(claim) | {"ours": _number(claim.ours), "holds": claim.holds} for claim in claims]
     path.write_text(json.dumps(rows, indent=2, allow_nan=False) + "\n")
+
+
+def load(path: Path) -> list[Claim]:
+    """The claims that `save` wrote."""
+    names = [one.name for one in fields(Claim)]
+    rows = [{name: row[name] for name in names} for row in json.loads(path.read_text())]
+    return [Claim(**{**row, "ours": math.nan if row["ours"] is None else row["ours"]}) for row in rows]
 
 
 def _number(value: float) -> float | None:

@@ -41,10 +41,12 @@ def run_reproduce(
     sections: list[Section] = []
     claims: list[Claim] = []
     report = Report(paper, PAPERS[paper].title, f"{' '.join(words)} --seed {seed}", sections, claims)
-    whole = seconds_of(PAPERS[paper].quick if quick else PAPERS[paper].full) if not only else None
-    each = None if whole is None else whole / len(parts)
-    lengths = {part.name: each if each else seconds_of(part.length) for part in parts}
-    with time_left(console, lengths) as begin, ExitStack() as sessions:
+    lengths = {part.name: None if quick else seconds_of(part.length) for part in parts}
+    whole_s = seconds_of(PAPERS[paper].quick if quick else PAPERS[paper].full)
+    as_shares = whole_s is not None and None in lengths.values()
+    if whole_s is not None and as_shares:
+        lengths = dict.fromkeys(lengths, whole_s / len(parts))  # some parts are no longer than all of them
+    with time_left(console, lengths, at_most=as_shares and bool(only)) as begin, ExitStack() as sessions:
         shared = cache(partial(_shared_session, sessions))
         for part in parts:
             begin(part.name)

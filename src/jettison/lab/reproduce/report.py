@@ -117,10 +117,14 @@ def plot(
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
-    """Every claim with the paper's figure, ours and the verdict."""
+    """Every claim with the paper's figure, ours and the verdict; a star says what was settled after a look at figures."""
     verdict = {True: "holds", False: "**does not hold**"}
-    rows = [[c.id, c.claim, c.paper, f"{c.ours:.4g}", str(c.bar), verdict[c.holds]] for c in claims]
-    return table(["id", "claim", "paper", "ours", "bar", "verdict"], rows)
+    stars = [f" (* {c.config['after_a_look']})" if "after_a_look" in c.config else "" for c in claims]
+    rows = [
+        [f"`{c.id}`: {c.claim}{star}", c.paper, f"{c.ours:.4g}", str(c.bar), verdict[c.holds]]
+        for c, star in zip(claims, stars, strict=True)
+    ]
+    return table(["claim", "paper", "ours", "bar", "verdict"], rows)
 
 
 def _line(cells: Sequence[str]) -> str:

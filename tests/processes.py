@@ -1,0 +1,34 @@
+"""What a command leaves running, as Linux shows it."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_NOTED_S = 10.0
+
+
+def of_session(leader: int) -> dict[int, str]:
+    """Names of the processes in the session that a command leads, or led, by number; also those in groups of their own."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            name, _, rest = stat.read_text(errors="replace").partition("(")[2].rpartition(")")
+            state, _, _, session = rest.split()[:4]
+            if int(session) == leader and state != "Z":
+                found[int(stat.parent.name)] = name
+    return found
+
+
+def nothing_is_left_of(leader: int) -> bool:
+    """Neither in its session, nor in its group: there those that have ended count, until somebody takes note of them."""
+    until = time.monotonic() + _NOTED_S
+    while time.monotonic() < until and of_session(leader) == {}:
+        try:
+            os.killpg(leader, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
