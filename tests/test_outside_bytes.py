@@ -240,6 +240,9 @@ def test_whatever_a_run_left_the_next_one_starts_and_keeps_its_books(
 class _Channel(FilePublisher):
     """A publisher that reads leases as the channel does."""
 
+    def room(self, wanted: int) -> int:
+        return wanted
+
     def lease_ends_us(self) -> int | None:
         content = self.folder.read("plan") or b""
         try:

@@ -278,12 +278,6 @@ def test_the_plan_is_native_and_joins_nothing_but_the_plan(spark, tmp_path):
     assert "rand(" not in text.getvalue()
 
 
-@pytest.mark.parametrize(("groups", "size"), [(None, 256 * 1024), (10, 64 * 1024), (100_000, 1024 * 1024)])
-def test_a_plan_gets_the_room_that_its_policy_asks_for_up_to_a_limit(tmp_path, groups, size):
-    policy = replace(POLICY, max_groups=groups)
-    assert Channel(Folder(tmp_path), lease_s=60.0, size=policy.plan_bytes).plan_bytes == size
-
-
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [({"group": "route"}, "group"), ({"time": "key"}, "timestamp"), ({"time": "key +"}, "SQL")],

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from jettison.core import hashing
 from jettison.core.decision import Candidates, Decision, Floats, Mask, by_share
 from jettison.core.documents import Seconds, Share, rule
-from jettison.core.plan import PLAN_BYTES
 from jettison.core.setting import Setting, check_together
 from jettison.core.spec import Spec
 from jettison.errors import refuse
@@ -176,12 +175,12 @@ def groups_within(plan_bytes: int) -> int:
 
 
 def bytes_of_groups(count: int) -> int:
-    """Size of a plan that names so many groups, at least the usual one.
+    """Size of a plan that names so many groups.
 
     >>> groups_within(bytes_of_groups(20_000)) >= 20_000
     True
     """
-    return max(PLAN_BYTES, _BYTES_A_GROUP * count + _BYTES_BESIDE)
+    return _BYTES_A_GROUP * count + _BYTES_BESIDE
 
 
 def rounded_down(share: float, digits: int = 4) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -69,11 +69,11 @@ class RangeDrop(Setting):
         return Decision(~dropped, np.ones(len(rows)))
 
 
-Part = tuple[float, float, float]
+Part: TypeAlias = tuple[float, float, float]
 """Low, end and share of the rows."""
 
 
-Part = tuple[float, float, float]
+Part: TypeAlias = tuple[float, float, float]
 """Low, end and share of the rows."""
 
 
