@@ -100,7 +100,7 @@ def test_a_plan_of_any_length_is_read_whole_but_no_file_beyond_the_room_for_plan
     newest = json.loads((channel._folder.read("plan") or b"")[plan_file.BODY_START :])
     forge(channel, json.dumps(newest))
     assert [1 / row.jt_plan.rows.weight for row in read.collect()] == [0.75]
-    forge(channel, json.dumps(newest) + 4 * 4096 * " ")
+    forge(channel, json.dumps(newest) + 4 * MOST_PLAN_BYTES * " ")
     assert read.collect() == []
 
 
@@ -225,12 +225,18 @@ def test_the_lease_is_the_usual_one_unless_told_otherwise(channel: Channel) -> N
     assert plan_file.decode(channel._folder.read("plan") or b"") == Schedule.of(drop(1))
 
 
-def test_a_plan_gets_the_room_that_is_wanted_up_to_a_limit_and_keeps_it_across_a_restart(channel: Channel) -> None:
+def test_a_plan_gets_the_room_that_is_wanted_up_to_a_limit_and_keeps_it_across_a_restart(
+    spark: SparkSession, channel: Channel
+) -> None:
+    """A query that was built before goes on reading the file."""
     large = Schedule.of(DropPlan(7, {f"p{number}": RandomDrop(0.5) for number in range(500)}))
+    channel.prepare()
+    reading = channel.plan_row(spark, {"p499": RandomMechanism()}, metric="plan")
     with pytest.raises(PlanTooLarge):
         channel.publish(large)
     assert (channel.room(16 * 4096), channel.room(64), channel.room(10**9)) == (16 * 4096, 16 * 4096, MOST_PLAN_BYTES)
     channel.publish(large)
+    assert [row.jt_plan.p499.weight for row in reading.collect()] == [2.0]
     again = Channel(channel._folder, lease_s=60.0, size=4096)
     for _ in range(2):
         again.prepare()
