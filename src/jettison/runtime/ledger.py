@@ -28,7 +28,7 @@ from jettison.core.storage import Folder
 from jettison.core.taken import Taken
 from jettison.runtime.ledger_files import segments_of, size, writer_of
 from jettison.runtime.ledger_summary import NOTHING, Summary, Totals
-from jettison.runtime.let_go import LetGo
+from jettison.runtime.pruned import PrunedRecords
 from jettison.runtime.records import SCHEMA_VERSION, Plan, lines
 
 SEGMENT_BYTES = 4 * 2**20
@@ -53,7 +53,7 @@ class _Pruned(Struct):
 
     through: str
     summary: Summary
-    known: LetGo = field(default_factory=LetGo)
+    known: PrunedRecords = field(default_factory=PrunedRecords)
 
 
 class Ledger:
@@ -182,7 +182,7 @@ class Ledger:
         for name in self._folder.names():
             yield from (record for record in self._in_file(name) if kind is None or record["record"] == kind)
 
-    def let_go(self) -> list[LetGo]:
+    def pruned(self) -> list[PrunedRecords]:
         """What is known of records that are not there any more, by writer."""
         writers = [name.removesuffix(_PRUNED) for name in self._folder.names() if name.endswith(_PRUNED)]
         return [self._pruned(writer).known for writer in writers]
