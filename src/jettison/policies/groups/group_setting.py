@@ -183,8 +183,8 @@ def bytes_of_groups(count: int) -> int:
     return _BYTES_A_GROUP * count + _BYTES_BESIDE
 
 
-def rounded_down(share: float, digits: int = 4) -> float:
-    """A share with few digits, for a small plan; never more than it was, so that budgets hold.
+def rounded_down(share: float) -> float:
+    """A share with four digits, for a small plan; never more than it was, so that budgets hold.
 
     >>> rounded_down(0.0123456), rounded_down(1.0), rounded_down(0.0)
     (0.01234, 1.0, 0.0)
@@ -193,7 +193,7 @@ def rounded_down(share: float, digits: int = 4) -> float:
         return 0.0
     if share >= 1.0:
         return 1.0
-    place = digits - 1 - math.floor(math.log10(share))
+    place = 3 - math.floor(math.log10(share))
     rounded = float(f"{math.floor(share * 10.0**place)}e-{place}")
     return rounded if rounded <= share else share
 

@@ -73,10 +73,6 @@ Part: TypeAlias = tuple[float, float, float]
 """Low, end and share of the rows."""
 
 
-Part: TypeAlias = tuple[float, float, float]
-"""Low, end and share of the rows."""
-
-
 def few_ranges(dropped: Sequence[Part], kept: Sequence[Part]) -> list[Part]:
     """Join ranges that touch, and if too many are left drop what lies between them too, where that is fewest rows.
 
