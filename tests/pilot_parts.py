@@ -74,13 +74,16 @@ class FakePublisher:
     """
 
     def __init__(self, lease_s=3600.0):
-        self.lease_s, self.plan_bytes, self.look_every = lease_s, PLAN_BYTES, 16
+        self.lease_s, self.look_every = lease_s, 16
         self.plans, self.schedules = [], []
         self.valid_until_us: int | None = None
         self.error: Exception | None = None
         self.refuses = lambda plan: False
         self.before_publish = lambda plan: None
         self._changed = threading.Condition()
+
+    def room(self, wanted):
+        return min(wanted, PLAN_BYTES)
 
     def publish(self, schedule, valid_until_us=None):
         if self.error is not None:

@@ -423,6 +423,7 @@ def without(absent: list[str], *arguments: str, cwd: Path) -> subprocess.Complet
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, cwd=cwd)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "absent", "said"),
     [
@@ -456,11 +457,13 @@ def test_a_missing_extra_is_named_in_one_sentence(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_pure_benchmark_runs_without_any_extra(tmp_path: Path) -> None:
     done = without(["pyspark", "matplotlib", "numba"], "bench", "coverage", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_benchmarks_need_nothing_but_spark() -> None:
     script = WITHOUT.split("sys.argv")[0].format(absent=["matplotlib", "numba", "confluent_kafka"], arguments=[])
     script += "from jettison.lab.experiments import BENCHMARKS\nfor one in BENCHMARKS.values(): one.load()\n"

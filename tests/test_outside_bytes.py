@@ -149,6 +149,7 @@ def ledger_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return b"".join(a_ledger(tmp_path_factory.mktemp("ledger")).read_bytes().splitlines(keepends=True)[-12:])
 
 
+@pytest.mark.long
 @TRIED
 @given(data=st.data())
 def test_whatever_a_ledger_says_it_can_be_read_and_looked_at(data: st.DataObject, ledger_bytes: bytes) -> None:
@@ -183,6 +184,7 @@ def test_one_wrong_number_does_not_make_gaps_without_end(batch: int, tmp_path: P
     within_bounds(look)
 
 
+@pytest.mark.long
 @TRIED
 @given(data=st.data())
 def test_whatever_a_summary_says_the_ledger_can_be_read(data: st.DataObject, ledger_bytes: bytes) -> None:
@@ -215,6 +217,7 @@ def beside_a_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> dict[str, b
     return found | {"ledger/run-000001.jsonl": (folder / "ledger").read("run-000001.jsonl") or b""}
 
 
+@pytest.mark.long
 @TRIED
 @given(data=st.data())
 def test_whatever_a_run_left_the_next_one_starts_and_keeps_its_books(
@@ -239,6 +242,9 @@ def test_whatever_a_run_left_the_next_one_starts_and_keeps_its_books(
 
 class _Channel(FilePublisher):
     """A publisher that reads leases as the channel does."""
+
+    def room(self, wanted: int) -> int:
+        return wanted
 
     def lease_ends_us(self) -> int | None:
         content = self.folder.read("plan") or b""
@@ -273,6 +279,7 @@ def test_a_record_of_settled_windows_is_one_or_is_refused(data: st.DataObject, t
         settled_record.summary(settled_record.load(home))
 
 
+@pytest.mark.long
 @TRIED
 @given(data=st.data(), suffix=st.sampled_from(["yaml", "json"]))
 def test_a_pipeline_file_is_one_or_is_refused(data: st.DataObject, suffix: str, tmp_path: Path) -> None:
@@ -296,6 +303,7 @@ def sealed(text: str) -> bytes:
     return json.dumps({"crc": zlib.crc32(text.encode()), "orders": text}).encode()
 
 
+@pytest.mark.long
 @TRIED
 @given(data=st.data(), checksum_fits=st.booleans())
 def test_orders_are_obeyed_or_refused_and_the_query_goes_on(data: st.DataObject, *, checksum_fits: bool) -> None:
@@ -348,6 +356,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_large_and_hostile_bytes_take_neither_long_nor_much_memory(kind: str, tmp_path: Path) -> None:
     """A megabyte of each where plan, ledger, state, summary, sign of life, orders and pipeline are looked for."""

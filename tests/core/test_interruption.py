@@ -66,6 +66,7 @@ def alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes as Linux shows them")
 @pytest.mark.parametrize("how", ["worker", "stubborn", "swallows", "logs"])
 @pytest.mark.parametrize("group", [False, True])

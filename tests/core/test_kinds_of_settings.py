@@ -5,15 +5,26 @@ import sys
 
 import pytest
 
+from jettison.core.plan import DropPlan
 from jettison.core.setting import SETTING_BY_KIND, Setting
-from jettison.policy import GroupDrop, RandomDrop
+from jettison.policies import GroupDrop, LevelDrop, RandomDrop, RangeDrop, RegionDrop, WindowMarks
 
 
 def test_whoever_reads_plan_files_knows_all_kinds_of_settings():
-    program = "import jettison.runtime.plan_file, jettison.core.setting as s; print(*sorted(s.SETTING_BY_KIND))"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == sorted({"group", "priority", "random", "range", "region", "window"})
-    assert set(found.stdout.split()) <= set(SETTING_BY_KIND)
+    settings = (GroupDrop(), LevelDrop(), RandomDrop(), RangeDrop("value"), RegionDrop(), WindowMarks())
+    plan = DropPlan(1, {setting.kind: setting for setting in settings})
+    program = """
+import sys
+from jettison.core.plan import DropPlan
+before = [name for name in sys.modules if name.startswith("jettison.policies")]
+print(before, *DropPlan.from_json(sys.argv[1]).points)
+"""
+    text = plan.to_json()
+    found = subprocess.run([sys.executable, "-c", program, text], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["[]", *plan.points]
+    assert plan.points.keys() == {
+        kind for kind, one in SETTING_BY_KIND.items() if one.__module__.startswith("jettison")
+    }
 
 
 @pytest.mark.parametrize(

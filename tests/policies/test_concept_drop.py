@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.core.plan import DropPlan
+from jettison.core.plan import HUGE_PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
 from jettison.policies import ConceptDrop, Policy
-from jettison.policies.groups.group_setting import GroupDrop, keep_shares
+from jettison.policies.groups.group_setting import GroupDrop, bytes_of_groups, groups_within, keep_shares
 from jettison.policies.groups.window_tally import WindowTally
 from told_groups import told
 
@@ -28,8 +28,9 @@ def tally(seen, progress=0.5, start=0, kept=0.0) -> WindowTally:
     return WindowTally(start).add(np.arange(len(seen)), seen, progress=progress, kept=kept)
 
 
-def plan(made_by: ConceptDrop, *windows: WindowTally, keep=0.1, late=None, protected=0.0):
-    stats = Stats(0, 0.0, 1.0, {"rides": PointStats(1000, 1000, protected)})
+def plan(made_by: ConceptDrop, *windows: WindowTally, keep=0.1, late=None, protected=0.0, room=10_000):
+    points = {"rides": PointStats(1000, 1000, protected)}
+    stats = Stats(0, 0.0, 1.0, points, plan_bytes=bytes_of_groups(room))
     return told(made_by, "rides", windows).plan(
         stats, Budget(keep, keep if late is None else late, 3.0, "too many rows")
     )
@@ -43,18 +44,16 @@ def test_it_is_a_policy():
     seen=st.lists(st.integers(1, 5000), min_size=1, max_size=40),
     progress=st.floats(0.01, 1.0),
     keep=st.floats(0.0, 1.0),
-    max_groups=st.integers(1, 50),
+    room=st.integers(1, 50),
     strict=st.booleans(),
 )
-def test_the_share_of_a_known_window_meets_the_budget_and_the_plan_survives_json(
-    seen, progress, keep, max_groups, strict
-):
-    made = plan(policy(max_groups=max_groups, strict=strict), tally(seen, progress), keep=keep)
+def test_the_share_of_a_known_window_meets_the_budget_and_the_plan_survives_json(seen, progress, keep, room, strict):
+    made = plan(policy(strict=strict), tally(seen, progress), keep=keep, room=room)
     setting = made.points["rides"]
     expected = (keep_shares(setting, np.zeros(len(seen)), np.arange(len(seen))) * seen).sum()
     assert expected <= keep * sum(seen) * (1 + 1e-9) + 1e-6
     assert setting.keep_fraction <= keep + 1e-9 or strict
-    assert setting.named_groups <= max_groups
+    assert setting.named_groups <= room
     assert DropPlan.from_json(made.to_json()) == made
 
 
@@ -70,7 +69,7 @@ def test_a_window_of_which_nothing_is_known_gets_the_budget_or_everything_if_str
 
 
 def test_each_pane_has_shares_of_its_own_and_the_room_goes_first_to_the_one_with_most_rows_to_come():
-    made = plan(policy(max_groups=4), tally([9000] * 3 + [5], 0.9), tally([9000] * 3 + [5], 0.1, PANE))
+    made = plan(policy(), tally([9000] * 3 + [5], 0.9), tally([9000] * 3 + [5], 0.1, PANE), room=4)
     setting = made.points["rides"]
     assert setting.starts_us == (0, PANE)
     assert [len(groups) for groups in setting.groups] == [1, 3]
@@ -79,8 +78,8 @@ def test_each_pane_has_shares_of_its_own_and_the_room_goes_first_to_the_one_with
 
 def test_drop_points_share_the_room_of_a_plan():
     point, known = PointStats(1000, 1000), [tally([9000] * 30)]
-    made = told(told(policy(max_groups=10), "a", known), "b", known).plan(
-        Stats(0, 0.0, 1.0, {"a": point, "b": point}), Budget(0.1, 0.1, 3.0, "")
+    made = told(told(policy(), "a", known), "b", known).plan(
+        Stats(0, 0.0, 1.0, {"a": point, "b": point}, plan_bytes=bytes_of_groups(10)), Budget(0.1, 0.1, 3.0, "")
     )
     assert [setting.named_groups for setting in made.points.values()] == [5, 5]
 
@@ -182,7 +181,6 @@ def test_protected_rows_are_paid_for_by_the_others():
         ({"group": []}, "`group`"),
         ({"time": ""}, "`time`"),
         ({"rows": 0}, "`rows`"),
-        ({"max_groups": 0}, "`max_groups`"),
         ({"error": -1.0}, "`error`"),
         ({"variation": 0.0}, "`variation`"),
         ({"error": 0.1, "confidence": 2.0}, "`confidence`"),
@@ -200,12 +198,12 @@ def test_columns_and_panes():
     assert (made.grid.size, made.pane_us) == (3 * PANE, PANE)
 
 
-def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1, before=()):
+def play(made_by: ConceptDrop, groups, *, keep: float, batches: int = 60, seed: int = 1, before=(), room=10_000):
     """A pane under the policy's own plans, batch by batch, after those `before`; rows kept, and every plan's cause."""
     random, known, kept = np.random.default_rng(seed), WindowTally(0), np.zeros(len(groups), bool)
     causes = []
     for number, piece in enumerate(np.array_split(np.arange(len(groups)), batches)):
-        made = plan(made_by, *before, *[known] * (number > 0), keep=keep)
+        made = plan(made_by, *before, *[known] * (number > 0), keep=keep, room=room)
         causes.append(made.cause)
         share = keep_shares(made.points["rides"], np.zeros(len(piece)), groups[piece])
         kept[piece] = random.random(len(piece)) < share
@@ -242,8 +240,8 @@ def test_with_more_groups_than_rows_the_budget_holds_and_the_cause_says_so(row_b
     groups = np.random.default_rng(5).integers(0, 2**31, 100_000)
     before = tally([100_000], progress=1.0, start=-PANE, kept=2000.0)
     budget = {"rows": 2000, "keep": 1.0} if row_budget else {"rows": None, "keep": 0.02}
-    made_by = policy(max_groups=200, rows=budget["rows"])
-    kept, causes = play(made_by, groups, keep=budget["keep"], batches=20, before=[before] * row_budget)
+    made_by = policy(rows=budget["rows"])
+    kept, causes = play(made_by, groups, keep=budget["keep"], batches=20, before=[before] * row_budget, room=200)
     assert 0.8 * 2000 < kept.sum() <= 1.1 * 2000
     assert "more groups than rows" in causes[-1]
     assert ("the row budget of 2,000 a window binds" in causes[-1]) == row_budget
@@ -294,6 +292,9 @@ def test_as_many_groups_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
     assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes
     room = made.points["rides"].named_groups
     assert f"the plan has room for {room:,} groups a drop point" in made.cause
-    chosen = told(policy(max_groups=100), "rides", [known]).plan(stats, Budget(0.1, 0.1, 3.0, "too many rows"))
-    assert chosen.points["rides"].named_groups == 100
-    assert "room" not in chosen.cause
+
+
+def test_it_asks_for_the_room_that_its_groups_need():
+    little, much = (told(policy(), "rides", [tally([9] * count)]).plan_bytes for count in (100, 20_000))
+    assert little == policy().plan_bytes == HUGE_PLAN_BYTES < much
+    assert groups_within(much) >= 20_000

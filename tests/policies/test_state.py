@@ -121,7 +121,7 @@ def again(policy, make):
     return other
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.long] * (one == "network")) for one in POLICIES])
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), stops=st.integers(0, 12))
 def test_a_restored_policy_plans_as_one_that_never_stopped(name, seed, stops):
@@ -161,7 +161,9 @@ def spoilt(document):
             yield from ([*document[:place], other, *document[place + 1 :]] for other in (*wrong, *spoilt(part)))
 
 
-@pytest.mark.parametrize("name", ["concept", "join", "sifter", "sifter with a sample", "network"])
+@pytest.mark.parametrize(
+    "name", ["concept", "join", "sifter", "sifter with a sample", pytest.param("network", marks=pytest.mark.long)]
+)
 def test_whatever_a_state_says_there_is_a_plan_and_at_most_one_fault(name, monkeypatch):
     """Even if its checksum fits, and the place that is wrong is any."""
     monkeypatch.setattr(restart, "_checksum", lambda text: 0)

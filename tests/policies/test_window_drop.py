@@ -128,6 +128,7 @@ SHORT_BESIDE_LONG = WindowDrop(
 """A unit stays open for the long window after the short ones in it, here of a query that is shut, have closed."""
 
 
+@pytest.mark.long
 @given(policies(), st.integers(0, 10**6), st.integers(0, 10), st.booleans())
 @example(SHORT_BESIDE_LONG, 23806, 0, True)
 @settings(max_examples=250, deadline=None)

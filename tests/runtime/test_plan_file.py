@@ -58,6 +58,7 @@ def test_a_plan_may_take_all_bytes_but_not_one_more():
         encode(PLAN, valid_until_us=5, size=needed - 1)
 
 
+@pytest.mark.long
 def test_any_single_byte_replaced_by_any_other_is_noticed_or_harmless():
     content = encode(PLAN, valid_until_us=1_700_000_000_000_000)
     for position, old in enumerate(content):

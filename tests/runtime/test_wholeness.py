@@ -213,6 +213,7 @@ def search(
             judged["whole after a drop"] += whole and until_us > NEVER_US
 
 
+@pytest.mark.long
 def test_a_window_that_is_called_whole_lost_no_row(threadless: None) -> None:
     """Among enough of them, so many after a drop that the search can find one."""
     judged.update(dict.fromkeys(judged, 0))

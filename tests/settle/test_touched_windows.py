@@ -155,6 +155,7 @@ def long_history(batches: int, rows: int, shed: range) -> History:
     return History(tuple(spans))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_in_order", [False, True])
 @pytest.mark.parametrize("minutes", [1, 60])
 def test_rows_read_are_little_more_than_rows_needed(minutes: int, is_in_order: bool) -> None:

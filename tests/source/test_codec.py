@@ -146,6 +146,7 @@ def test_bytes_that_were_made_up_take_little_memory_before_they_are_refused(kind
         SifterFilter.from_bytes(content)
 
 
+@pytest.mark.long
 def test_the_largest_filters_that_there_can_be_take_a_hundred_megabytes_at_most():
     root = Leaf.domain(MOST_ATTRIBUTES)
     root.split_at(0, list(range(100, 100 + 200 * (MOST_REGIONS - 1), 200)))
@@ -167,6 +168,7 @@ def test_more_than_a_megabyte_is_refused_before_it_is_looked_at():
     assert time.process_time() - started < 0.5
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**32 - 1), flips=st.integers(1, 30))
 @settings(max_examples=300, deadline=None)
 def test_changed_bytes_with_a_new_checksum_are_a_filter_or_are_refused(seed, flips):

@@ -119,6 +119,7 @@ def test_many_regions_and_many_attributes():
     assert walked.regions(list(rows.T)).tolist() == partition.region_of(space.codes(rows)).tolist()
 
 
+@pytest.mark.long
 def test_as_many_regions_as_there_may_be_are_told_apart_and_more_are_refused():
     """Region 65,536 and its neighbours had the thresholds of the first ones."""
     for count in (MOST_REGIONS, MOST_REGIONS + 1):

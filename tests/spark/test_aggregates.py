@@ -149,6 +149,7 @@ def status_and_rows_kept(answers, samples):
         assert {answers[key][name]["kept"] for name in NAMES} == {sum(x is not None for x in xs)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["near", "far", "whole", "price"])
 def test_without_shedding_the_answers_are_those_of_spark(spark, column):
     frame = spark.range(3000).select(
@@ -193,6 +194,7 @@ def test_values_have_the_type_of_sparks_own_aggregate(spark):
             assert [answer[part].dataType.typeName() for part in ("lower", "upper")] == ["double"] * 2
 
 
+@pytest.mark.long
 def test_without_shedding_no_digit_is_lost(spark):
     rows = typed(spark, 1.0)
     for column in ("whole", "price", "fine"):
@@ -404,6 +406,7 @@ def test_a_percentile_counts_each_row_as_often_as_it_weighs(spark):
 PERCENTAGES = (0.0, 0.1, 0.5, 0.9, 0.99, 1.0)
 
 
+@pytest.mark.long
 def test_bounds_of_percentiles_on_spark_and_numpy_agree(spark, samples):
     more = {f"g{i}": random_group(np.random.default_rng(i)) for i in range(60)}
     groups = samples | more

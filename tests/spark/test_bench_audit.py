@@ -13,7 +13,7 @@ from rich.console import Console
 
 from jettison.lab.bench import audits, shed_streams
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
 def test_bounds_of_a_stream_are_held_against_the_settled_truth(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from jettison.lab.demo.landing import land_all
 from jettison.policies import UniformDrop
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux has /proc")
 @pytest.mark.parametrize("keep_fraction", [None, 0.3])
 def test_a_running_query_tells_where_its_cpu_goes(
@@ -40,6 +41,7 @@ def test_a_fixed_plan_keeps_its_share(
     assert least <= kept <= most
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 def test_time_in_sinks_is_taken_with_sinks_one_after_another_and_side_by_side(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from jettison.lab.bench import predictions, shed_streams
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 def test_bounds_that_were_foreseen_are_held_against_those_given(spark: SparkSession, tmp_path: Path) -> None:
     random = np.random.default_rng(1)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison.core.plan import DropPlan
+from jettison.core.plan import MOST_PLAN_BYTES, DropPlan
 from jettison.core.storage import Folder
+from jettison.errors import PlanTooLarge
 from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.policies.window.window_drop import WindowDrop
 from jettison.runtime import plan_file
 from jettison.runtime.plan_board import PlanBoard
-from jettison.runtime.schedule import DEPENDENT_US, EVERYWHERE, NOWHERE, Doubts, Entry, Schedule
+from jettison.runtime.schedule import EVERYWHERE, NOWHERE, Doubts, Entry, Schedule
 from jettison.spark.channel import Channel, version_read
 from jettison.spark.mechanisms import RandomMechanism, WindowMechanism
 
@@ -99,7 +100,7 @@ def test_a_plan_of_any_length_is_read_whole_but_no_file_beyond_the_room_for_plan
     newest = json.loads((channel._folder.read("plan") or b"")[plan_file.BODY_START :])
     forge(channel, json.dumps(newest))
     assert [1 / row.jt_plan.rows.weight for row in read.collect()] == [0.75]
-    forge(channel, json.dumps(newest) + 4 * 4096 * " ")
+    forge(channel, json.dumps(newest) + 4 * MOST_PLAN_BYTES * " ")
     assert read.collect() == []
 
 
@@ -224,17 +225,20 @@ def test_the_lease_is_the_usual_one_unless_told_otherwise(channel: Channel) -> N
     assert plan_file.decode(channel._folder.read("plan") or b"") == Schedule.of(drop(1))
 
 
-@pytest.mark.parametrize("before", [NOWHERE, Doubts(DEPENDENT_US, DEPENDENT_US)])
-def test_a_plan_that_had_more_room_stops_no_start(
-    channel: Channel, caplog: pytest.LogCaptureFixture, before: Doubts
+def test_a_plan_gets_the_room_that_is_wanted_up_to_a_limit_and_keeps_it_across_a_restart(
+    spark: SparkSession, channel: Channel
 ) -> None:
-    """As of `ConceptDrop`, where `UniformDrop` follows on the same checkpoint."""
-    large = DropPlan(7, {f"p{number}": RandomDrop(0.5) for number in range(500)})
-    Channel(channel._folder, lease_s=60.0, size=16 * 4096).publish(Schedule.of(large, before))
+    """A query that was built before goes on reading the file."""
+    large = Schedule.of(DropPlan(7, {f"p{number}": RandomDrop(0.5) for number in range(500)}))
+    channel.prepare()
+    reading = channel.plan_row(spark, {"p499": RandomMechanism()}, metric="plan")
+    with pytest.raises(PlanTooLarge):
+        channel.publish(large)
+    assert (channel.room(16 * 4096), channel.room(64), channel.room(10**9)) == (16 * 4096, 16 * 4096, MOST_PLAN_BYTES)
+    channel.publish(large)
+    assert [row.jt_plan.p499.weight for row in reading.collect()] == [2.0]
+    again = Channel(channel._folder, lease_s=60.0, size=4096)
     for _ in range(2):
-        channel.prepare()
-    published = channel.published()
-    assert published is not None
-    assert published.newest.keeps_everything
-    assert published.doubts == (EVERYWHERE if before == NOWHERE else before)
-    assert ["too large" in r.getMessage() or "must fit" in r.getMessage() for r in caplog.records] == [True]
+        again.prepare()
+    assert again.published() == large
+    again.publish(large)

@@ -23,7 +23,7 @@ from doc_blocks import ROOT, blocks
 from jettison import functions as jf
 from page_ledgers import query as recorded_query
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 KAFKA = "partition int, offset long, timestamp timestamp, value string"
 ELSEWHERE = {"README.md": 1, "docs/tutorial.md": 5}

@@ -92,6 +92,7 @@ def test_a_session_whose_rows_say_how_long_they_reach_is_in_doubt_for_good(spark
         assert run.answers()["x", "10:20:00"] == (1, "unconfirmed")
 
 
+@pytest.mark.long
 def test_of_two_watermarks_neither_tells_how_far_dropped_rows_reach(spark: SparkSession, tmp_path: Path) -> None:
     """Spark reports the times of one of them alone. The other input is two hours ahead, and loses a row there."""
 
@@ -111,6 +112,7 @@ def test_of_two_watermarks_neither_tells_how_far_dropped_rows_reach(spark: Spark
         assert run.answers()["x", "12:06:00"] == (1, "unconfirmed")
 
 
+@pytest.mark.long
 def test_a_stream_without_the_watermark_beside_one_that_has_it(spark: SparkSession, tmp_path: Path) -> None:
     """The guarded rows never pass the watermark: its times are those of others."""
 
@@ -146,6 +148,7 @@ def test_windows_over_another_column_than_the_watermarks(spark: SparkSession, tm
         assert run.answers()["x", "20:00:00"] == (1, "unconfirmed")
 
 
+@pytest.mark.long
 def test_windows_of_windows_begin_later_than_their_rows(spark: SparkSession, tmp_path: Path) -> None:
     def query(rows: DataFrame) -> DataFrame:
         hours = watermarked(rows).groupBy(F.window("at", "1 hour", "10 minutes").alias("hour"), "key")
@@ -160,6 +163,7 @@ def test_windows_of_windows_begin_later_than_their_rows(spark: SparkSession, tmp
         assert run.answers()["x", "10:50:00"][1] == "unconfirmed"
 
 
+@pytest.mark.long
 def test_a_window_that_is_carried_through_two_aggregates_is_judged(spark: SparkSession, tmp_path: Path) -> None:
     def query(rows: DataFrame) -> DataFrame:
         by_row = windowed(watermarked(rows)).groupBy("window", "key", "id").agg(F.max("jt_weight").alias("jt_weight"))
@@ -236,6 +240,7 @@ def test_a_query_is_not_in_doubt_because_of_what_another_one_dropped(spark: Spar
             assert run.answers()["b", "11:00:00"] == (1, EXACT)
 
 
+@pytest.mark.long
 def test_answers_over_the_guards_of_two_shedders_are_judged_by_both(spark: SparkSession, tmp_path: Path) -> None:
     other = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "other")
 
@@ -247,6 +252,7 @@ def test_answers_over_the_guards_of_two_shedders_are_judged_by_both(spark: Spark
         assert run.answers()["x", "10:20:00"] == (1, "unconfirmed")
 
 
+@pytest.mark.long
 def test_a_restart_may_have_other_windows(spark: SparkSession, tmp_path: Path) -> None:
     """What the first run knew of `at` says nothing of `other`, though both queries have the same state."""
 
@@ -268,6 +274,7 @@ def test_a_restart_may_have_other_windows(spark: SparkSession, tmp_path: Path) -
         assert run.answers()["x", "20:00:00"] == (1, "unconfirmed")
 
 
+@pytest.mark.long
 def test_one_aggregate_in_two_queries_is_judged_by_both(spark: SparkSession, tmp_path: Path) -> None:
     """Only one of them drops rows, and the one that keeps them may be the last to speak."""
     shared = jt.count(window="window").alias("n")
@@ -291,6 +298,7 @@ def test_one_aggregate_in_two_queries_is_judged_by_both(spark: SparkSession, tmp
         assert run.answers()["x", "10:06:00"] == other.answers()["x", "10:06:00"] == (1, "unconfirmed")
 
 
+@pytest.mark.long
 def test_an_aggregate_of_a_whole_query_says_nothing_of_stored_rows(spark: SparkSession, tmp_path: Path) -> None:
     """The query that has it keeps all; of x, which another one stored, the row of 10:04:50 is missing."""
     shared = jt.count(window="window").alias("n")
@@ -313,6 +321,7 @@ def test_an_aggregate_of_a_whole_query_says_nothing_of_stored_rows(spark: SparkS
         assert whole.answers()["a", "10:00:00"] == (1, EXACT)
 
 
+@pytest.mark.long
 def test_a_lost_folder_beside_the_state_of_an_earlier_run(spark: SparkSession, tmp_path: Path) -> None:
     """Of x, the row of 10:04:50 is missing in Spark's state. Nobody else remembers."""
 
@@ -335,6 +344,7 @@ def test_a_lost_folder_beside_the_state_of_an_earlier_run(spark: SparkSession, t
     assert answers["x", "12:10:00"] == (1, EXACT), "windows that begin later hold all their rows"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attached", [True, False])
 def test_a_function_that_may_drop_rows_leaves_no_answer_beyond_doubt(
     spark: SparkSession, tmp_path: Path, attached: bool

@@ -10,7 +10,7 @@ from jettison.lab.bench.fault_judge import judge
 from jettison.lab.bench.fault_run import Drivers, drivers, run
 from jettison.lab.bench.fault_scenario import scenario
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
         yield made
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
+@pytest.mark.parametrize("seed", range(4))
 def test_what_is_promised_holds(seed: int, tmp_path, started: Drivers) -> None:
     verdict = judge(run(scenario(seed, with_kafka=False), tmp_path, started, None))
     assert verdict.holds, verdict.broken

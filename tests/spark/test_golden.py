@@ -50,6 +50,7 @@ from jettison.lab.sampled import NUMPY, describe
 from jettison.lab.sim.network.admission import AdmissionDrop
 from jettison.lab.sim.plant import Plant, PlantSettings
 from jettison.policies.base import Lesson
+from jettison.policies.groups.group_setting import bytes_of_groups
 from jettison.policies.network import Box, Input, Output, QueryGraph
 from jettison.policies.regions.region_setting import RegionDrop
 from jettison.runtime import plan_file
@@ -378,16 +379,16 @@ def test_plans_of_priority_drop(spared: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "policy"),
+    ("name", "policy", "room"),
     [
-        ("concept_drop", jt.ConceptDrop("key", "at", "10 seconds")),
-        ("concept_drop_to_an_error", jt.ConceptDrop("key", "at", ("20 seconds", "10 seconds"), rows=900, error=0.1)),
-        ("concept_drop_strict", jt.ConceptDrop("key", "at", "10 seconds", strict=True, max_groups=9)),
-        ("join_drop", jt.JoinDrop("key", "at", "10 seconds")),
-        ("join_drop_to_an_error", jt.JoinDrop("key", "at", "10 seconds", rows=2000, error=0.2, max_groups=5)),
+        ("concept_drop", jt.ConceptDrop("key", "at", "10 seconds"), None),
+        ("concept_drop_to_an_error", jt.ConceptDrop("key", "at", ("20 seconds", "10 seconds"), rows=900, error=0.1), None),
+        ("concept_drop_strict", jt.ConceptDrop("key", "at", "10 seconds", strict=True), 9),
+        ("join_drop", jt.JoinDrop("key", "at", "10 seconds"), None),
+        ("join_drop_to_an_error", jt.JoinDrop("key", "at", "10 seconds", rows=2000, error=0.2), 10),
     ],
 )  # fmt: skip
-def test_plans_by_group(name: str, policy: Any) -> None:
+def test_plans_by_group(name: str, policy: Any, room: int | None) -> None:
     """Micro-batches of six seconds, so that most have rows of two panes; groups grow and shrink."""
     books, plan, lines = {side: policy.groups.book(side) for side in ("left", "right")}, None, []
     policy.groups._variation["left"] = 0.5
@@ -401,7 +402,7 @@ def test_plans_by_group(name: str, policy: Any) -> None:
             book.add(*zip(*every, strict=True), newest_us=newest_us, setting=plan.points[side] if plan else None)
             book.close(book.oldest_open_us)
         points = {side: jp.PointStats(2000, 1000) for side in books}
-        plan = policy.plan(jp.Stats(n, 100.0 + n, 1.0, points), budget)
+        plan = policy.plan(jp.Stats(n, 100.0 + n, 1.0, points, plan_bytes=room and bytes_of_groups(room)), budget)
         lines.append(plan.to_json())
     agree(f"plans_of_{name}", lines)
 

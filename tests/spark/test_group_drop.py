@@ -278,12 +278,6 @@ def test_the_plan_is_native_and_joins_nothing_but_the_plan(spark, tmp_path):
     assert "rand(" not in text.getvalue()
 
 
-@pytest.mark.parametrize(("groups", "size"), [(None, 256 * 1024), (10, 64 * 1024), (100_000, 1024 * 1024)])
-def test_a_plan_gets_the_room_that_its_policy_asks_for_up_to_a_limit(tmp_path, groups, size):
-    policy = replace(POLICY, max_groups=groups)
-    assert Channel(Folder(tmp_path), lease_s=60.0, size=policy.plan_bytes).plan_bytes == size
-
-
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [({"group": "route"}, "group"), ({"time": "key"}, "timestamp"), ({"time": "key +"}, "SQL")],
@@ -327,7 +321,12 @@ def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("exact_counts", "all_new"), [(False, False), (True, False), (False, True)], ids=["dropped", "emptied", "all new"]
+    ("exact_counts", "all_new"),
+    [
+        pytest.param(False, False, id="dropped", marks=pytest.mark.long),
+        pytest.param(True, False, id="emptied", marks=pytest.mark.long),
+        pytest.param(False, True, id="all new"),
+    ],
 )
 @pytest.mark.usefixtures("in_step", "interpreted", "one_partition")
 def test_no_group_is_missing_under_drift(spark, tmp_path, exact_counts, all_new):
@@ -355,6 +354,7 @@ def test_no_group_is_missing_under_drift(spark, tmp_path, exact_counts, all_new)
         assert record["overlap"] == 0.0 if all_new else 0.3 < record["overlap"] < 0.6
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 def test_where_groups_outnumber_the_rows_all_are_counted_the_empty_ones_flagged_and_the_ledger_says_so(spark, tmp_path):
     case = DriftCase(seed=2, windows=2, batches=3, groups=3000, rows=9000, share=0.1, exact_counts=True)
@@ -385,6 +385,7 @@ def shed(
     return found, shedder
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_step", "interpreted", "one_partition")
 def test_a_scalar_takes_the_rows_that_its_accuracy_needs(spark, tmp_path):
     ((_, truth),) = land(DriftCase(seed=3, windows=1, groups=1, rows=16_000), tmp_path / "in").items()
@@ -402,6 +403,7 @@ def test_a_scalar_takes_the_rows_that_its_accuracy_needs(spark, tmp_path):
     assert fare["value"] == pytest.approx(truth.mean, rel=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_step", "interpreted", "one_partition")
 def test_percentiles_and_functions_over_a_windows_rows_see_what_was_kept_with_its_weights(spark, tmp_path):
     case = DriftCase(seed=4, windows=1, batches=5, groups=12, rows=4000)

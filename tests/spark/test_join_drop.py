@@ -61,6 +61,7 @@ def _write(folder: Path, number: int, rows: pa.Table) -> None:
     os.utime(path, (START + number, START + number))
 
 
+@pytest.mark.long
 def test_count_and_sum_of_a_join_come_back_within_their_bounds(spark: SparkSession, tmp_path: Path) -> None:
     sides = {side: land(tmp_path / side, number) for number, side in enumerate(("left", "right"))}
     shedder = jt.Shedder(latency="1 hour", checkpoint=tmp_path / "checkpoint", policy=Third("ad", "at", "1 minute"))

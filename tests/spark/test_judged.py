@@ -273,6 +273,7 @@ def test_answers_of_windows_that_may_be_dropped_must_be_held_back(stream: DataFr
         assert list(found_in(shedder, shedder.deliver(answers), held_back=True)[0].values()) == [0]
 
 
+@pytest.mark.long
 def test_a_plan_that_spark_cuts_short_leaves_answers_in_doubt(shedder: jt.Shedder, stream: DataFrame) -> None:
     """From the 26th column of an operator on, Spark prints no more."""
     many = [jt.count(window="window").alias(f"n{i}") for i in range(30)]

@@ -289,6 +289,7 @@ def test_aggregates_and_joins_behind_drops_are_those_of_the_simulator_and_estima
     assert all(total.lower < total.value < total.upper for total in totals.values())
 
 
+@pytest.mark.long
 def test_every_admission_control_sheds_at_the_inputs_as_in_the_simulator(source, tmp_path: Path) -> None:
     class Half(AdmissionDrop):
         def plan(self, stats: Stats, budget: Budget) -> DropPlan:
@@ -387,6 +388,7 @@ def test_sinks_can_be_called_one_after_another(source, tmp_path: Path) -> None:
     assert called == [(name, 20, end) for name in "abcde" for end in ("begins", "ends")]
 
 
+@pytest.mark.long
 def test_an_error_of_one_sink_fails_the_batch_and_names_its_output(source, tmp_path: Path) -> None:
     """All sinks get the batch again when the query is started again."""
 

@@ -17,6 +17,7 @@ from spark.test_network import Collected, estimated_totals, fixed, rows, run, we
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
 
 
+@pytest.mark.long
 def test_nothing_is_dropped_before_plain_aggregates(source, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Their counts and sums would be too small without a word. Nobody says which ones they are."""
     for function, plain in ((windowed, True), (weighed, False), (estimated_totals, False)):

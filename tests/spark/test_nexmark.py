@@ -19,7 +19,7 @@ from jettison.lab.prove.vocabulary import Bounded, Plain, Weighted
 from jettison.lab.prove.workloads.nexmark import QUERIES, workloads
 from jettison.lab.prove.workloads.nexmark_events import write
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 PHASES = [Phase(4.0, 3_000), Phase(4.0, 1_500), Phase(8.0, 2_500)]
 ROWS = 38_000
 

@@ -147,6 +147,7 @@ def test_several_outputs_under_one_guard(spark: SparkSession, source, tmp_path: 
     assert spark.read.parquet(str(tmp_path / "out")).count() > 0
 
 
+@pytest.mark.long
 def test_a_new_checkpoint_leaves_what_the_one_before_it_wrote(
     spark: SparkSession, source, tmp_path: Path, landed
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_new_checkpoint_leaves_what_the_one_before_it_wrote(
         assert spark.read.parquet(str(tmp_path / "rest")).count() == runs * len(landed)
 
 
+@pytest.mark.long
 def test_a_folder_that_spark_would_skip_batches_in_is_refused(
     spark: SparkSession, source, tmp_path: Path, landed
 ) -> None:

@@ -25,7 +25,7 @@ from jettison.lab.prove.trial import Trial
 from jettison.lab.prove.vocabulary import Plain
 from jettison.lab.prove.workloads import all_workloads
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 PHASES = [Phase(0.4, 500), Phase(0.4, 1_000)]
 TAXI = all_workloads()["taxi"]
 STARTED_S = 1_700_000_000.0

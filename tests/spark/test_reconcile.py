@@ -177,6 +177,7 @@ def test_in_a_stream_that_keeps_to_its_watermark_rows_are_read_once(
     assert load(storage.home(shed)).rows_per_s
 
 
+@pytest.mark.long
 def test_it_stops_when_the_live_query_sheds_again_and_the_next_run_goes_on(
     spark: SparkSession, shed: Path, stream: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +311,6 @@ def test_a_query_whose_windows_cannot_be_settled_one_by_one_is_refused(
 
 
 # What is settled does not depend on the policy but for where it drops.
-_QUICK = {"JoinDrop"}  # which has two sources; the tests above drop at random
 
 
 @dataclass(frozen=True)
@@ -337,9 +337,8 @@ PASTS = st.builds(
 )
 
 
-@pytest.mark.parametrize(
-    "policy", [pytest.param(each, marks=[pytest.mark.long] * (each not in _QUICK)) for each in START]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("policy", START)
 @settings(
     max_examples=2,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each example is a stream that runs for seconds

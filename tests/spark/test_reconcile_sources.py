@@ -114,6 +114,7 @@ def test_a_table_of_another_format_is_not_merged_into(
         settle(spark, shed, merge="jettison_nothing")
 
 
+@pytest.mark.long
 def test_columns_that_folders_name_have_their_values(spark: SparkSession, tmp_path: Path) -> None:
     """As they have in a stream, which knows from which folder on folders are named after columns."""
     schema, rows = f"{SCHEMA}, day string", tmp_path / "other_=x" / "rides"
@@ -240,6 +241,7 @@ def of_key(rows: DataFrame, key: str) -> DataFrame:
     return answers(rows.where(f"key = '{key}'"))
 
 
+@pytest.mark.long
 def test_of_a_query_with_several_watermarks_each_output_is_settled(spark: SparkSession, tmp_path: Path) -> None:
     """Rows of a batch lie at other times in one than in the other, and Spark tells the times of one."""
     both = lambda rows: of_key(rows, "a").unionByName(of_key(rows, "x"))  # noqa: E731
@@ -299,6 +301,7 @@ def test_what_was_lost_stays_so_until_it_has_been_tried_again(
     assert settle(spark, shed).lost == load(home).lost == ()
 
 
+@pytest.mark.long
 def test_a_number_of_a_part_is_given_once_and_only_confirmed_parts_are_audited(spark: SparkSession, shed: Path) -> None:
     """Whoever read a part that was taken back must not take the next one for it."""
     home, to = storage.home(shed / "checkpoint"), shed / "settled"

@@ -35,6 +35,7 @@ def test_a_repeated_batch_keeps_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert len(settings) > 1, "the plans were the same all along"
 
 
+@pytest.mark.long
 def test_a_batch_repeated_after_kill_9_keeps_the_same_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,9 +29,8 @@ def shedder_on(checkpoint: Path, **settings: Any) -> jt.Shedder:
     return jt.Shedder(**({"latency": "1 minute", "checkpoint": checkpoint} | settings))
 
 
-@pytest.mark.parametrize(
-    "way", ["waits", *(pytest.param(each, marks=pytest.mark.long) for each in ("stops", "any", "leaves"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["waits", "stops", "any", "leaves"])
 def test_a_finite_run_has_all_its_batches_and_its_end_on_record(tmp_path: Path, way: str) -> None:
     (tmp_path / "in").mkdir()
     for file in range(4):

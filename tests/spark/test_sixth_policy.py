@@ -146,6 +146,7 @@ def test_the_page_shows_it(tmp_path: Path) -> None:
     assert (panel.title, panel.rows) == ("Setting of the kind limit at rides", [["highest", "50.0"]])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("registered", "interpreted")
 def test_it_runs_on_spark_under_the_controller_and_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     """Rows of 2 ms: a hundred a second are few, and 1,500 three times too many. The last run is a dry one."""

@@ -88,7 +88,7 @@ def test_spark_calls_the_wait_for_a_trigger_so(spark: SparkSession, tmp_path: Pa
         assert "; faults: trigger 1" in str(shedder.status())
 
 
-@pytest.mark.parametrize("comes", ["rows", "nothing"])
+@pytest.mark.parametrize("comes", ["rows", pytest.param("nothing", marks=pytest.mark.long)])
 def test_a_trigger_that_was_told_of_is_no_fault_however_short_its_batches(
     spark: SparkSession, tmp_path: Path, comes: str
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_dry_run_foresees_the_bounds_that_follow_and_answers_as_if_nothing_wer
     assert "value would be" in str(shedder.status())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 def test_where_nothing_would_be_dropped_no_bound_is_foreseen(landed, tmp_path: Path) -> None:
     _, foreseen, _ = run(landed, tmp_path / "whole", 1.0, dry_run=True)
@@ -101,6 +102,7 @@ def test_a_dry_run_that_nobody_watches_has_nothing_of_it_in_its_plan(landed, tmp
     assert all(row["weights"] == 500.0 for row in dry.values())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_values_that_are_no_numbers_keep_no_batch_off_the_record(landed, tmp_path: Path, dry_run: bool) -> None:
@@ -117,6 +119,7 @@ def test_values_that_are_no_numbers_keep_no_batch_off_the_record(landed, tmp_pat
     assert [said[name][part] for name in ("all", "endless") for part in ("median", "p95", "p95_error")] == [None] * 6
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 def test_the_marks_of_a_dry_run_are_no_weights(landed, tmp_path: Path) -> None:
     """Neither for what borrows nor for the totals of joins: to them all rows weigh 1."""
@@ -137,6 +140,7 @@ def test_the_marks_of_a_dry_run_are_no_weights(landed, tmp_path: Path) -> None:
     assert {row["pairs"] for row in pairs.values()} == {500.0}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "one_partition")
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_rows_that_are_multiplied_behind_the_guard_are_never_called_bounded(

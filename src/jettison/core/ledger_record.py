@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from jettison.core.documents import Natural, Number, convert
+from jettison.core.kinds import load_kinds
 
 BatchId = Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)]
 """Spark's number of a micro-batch; -1 in a query that is no stream."""
@@ -55,7 +56,8 @@ def kind_of(record: type[LedgerRecord]) -> str:
 
 
 def known_kinds() -> dict[str, type[LedgerRecord]]:
-    """All kinds whose modules were imported, by their names."""
+    """All kinds whose modules were imported, by their names; those that come with jettison are."""
+    load_kinds()
     found = [*_subclasses(LedgerRecord)]
     return {kind_of(each): each for each in found if each is not CountedRecord}
 

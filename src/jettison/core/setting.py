@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jettison.core.decision import Candidates, Decision
 from jettison.core.documents import check_fields, field_types
+from jettison.core.kinds import load_kinds
 from jettison.core.spec import Spec
 from jettison.errors import Unsupported, refuse
 
@@ -93,6 +94,7 @@ class Setting(ABC):
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> Setting:
         """Restore a setting of any kind; raises `InvalidSetting`, or `TypeError` where fields are missing or unknown."""
+        load_kinds()
         kind = document.get("kind")
         known = _kinds.get(kind) if isinstance(kind, str) else None
         if known is None:

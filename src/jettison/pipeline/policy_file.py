@@ -98,7 +98,6 @@ class ConceptFile(PolicyFile, tag="concept", frozen=True):
     variation: Annotated[float | None, Meta(description="coefficient of variation within a group")] = None
     value: Annotated[str | None, Meta(description="value that is aggregated, from which the error follows")] = None
     min_rows: Annotated[float | None, Meta(description="rows below which a group is not thinned")] = None
-    max_groups: Annotated[int | None, Meta(description="most groups that a plan names")] = None
     strict: Annotated[bool | None, Meta(description="a value for every group comes before the latency")] = None
     exact_counts: Annotated[bool | None, Meta(description="dropped rows are still counted, group by group")] = None
 

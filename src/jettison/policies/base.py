@@ -88,7 +88,7 @@ class Policy(ABC):
 
     @property
     def plan_bytes(self) -> int:
-        """Bytes that its plans would like to take as text; `Stats.plan_bytes` says how many they may."""
+        """Bytes that its next plan would like to take as text; `Stats.plan_bytes` says how many it may."""
         return PLAN_BYTES
 
     @property

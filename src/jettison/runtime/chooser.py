@@ -173,12 +173,6 @@ def chosen(facts: Facts) -> tuple[str, str]:
     return DEFAULT.policy, _nothing(facts)
 
 
-def table() -> str:
-    """The rules for people, as the README has them."""
-    lines = [f"| {rule.case} | {rule.use} |" for rule in RULES]
-    return "\n".join(["| if ... | use |", "|---|---|", *lines])
-
-
 def bounds_on_record(batches: Iterable[Mapping[str, Any]]) -> dict[str, list[AnswerBounds]]:
     """What records of batches say of bounds, by answer; damaged ones say nothing."""
     found: dict[str, list[AnswerBounds]] = {}

@@ -27,7 +27,7 @@ from jettison.core.storage import Folder
 from jettison.core.taken import Taken
 from jettison.runtime.ledger_files import segments_of, size, writer_of
 from jettison.runtime.ledger_summary import NOTHING, Closed, Summary, Totals
-from jettison.runtime.let_go import LetGo
+from jettison.runtime.pruned import PrunedRecords
 from jettison.runtime.records import SCHEMA_VERSION, Plan, lines
 from jettison.runtime.standing import Standing, standing
 
@@ -46,7 +46,7 @@ class _Pruned(Struct):
 
     through: str
     summary: Summary
-    known: LetGo = field(default_factory=LetGo)
+    known: PrunedRecords = field(default_factory=PrunedRecords)
 
 
 class Ledger:
@@ -176,7 +176,7 @@ class Ledger:
         for name in self._folder.names():
             yield from (record for record in self._in_file(name) if kind is None or record["record"] == kind)
 
-    def let_go(self) -> list[LetGo]:
+    def pruned(self) -> list[PrunedRecords]:
         """What is known of records that are not there any more, by writer."""
         writers = [name.removesuffix(_PRUNED) for name in self._folder.names() if name.endswith(_PRUNED)]
         return [self._pruned(writer).known for writer in writers]

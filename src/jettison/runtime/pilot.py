@@ -252,7 +252,8 @@ class Pilot:
         keep_all = self.orders.why_keep_all(budget.cause)
         if keep_all is not None:
             budget = replace(budget, share=1.0, late_share=1.0, cause=keep_all)
-        plan = self._policy.continued(previous, replace(stats, plan_bytes=self._publisher.plan_bytes), budget)
+        stats = replace(stats, plan_bytes=self._publisher.room(self._policy.plan_bytes))
+        plan = self._policy.continued(previous, stats, budget)
         return plan if keep_all is None or plan.keeps_everything else plan.released(plan.version, keep_all)
 
     def _put_in_force(self, plan: DropPlan, at_s: float, *, at_once: bool = False) -> None:

@@ -20,10 +20,11 @@ class Publisher(Protocol):
     """Carries schedules to the backend."""
 
     lease_s: float
-    plan_bytes: int
-    """Bytes that one plan may take as text."""
     look_every: int
     """One row in how many has its arrival looked at, from the next schedule on that is published."""
+
+    def room(self, wanted: int) -> int:
+        """Bytes that one plan may take as text, now that so many are wanted; never fewer than before."""
 
     def publish(self, schedule: Schedule, valid_until_us: int) -> None:
         """Put a schedule in force, with a lease until then."""

@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 from msgspec import Meta, Struct
 
-import jettison.policies  # noqa: F401  # makes the kinds of settings known that a file may hold
 from jettison.core import documents
 from jettison.core.plan import PLAN_BYTES, DropPlan
 from jettison.core.storage import Folder

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-import jettison.policies  # noqa: F401  # makes the kinds of records known that policies write
 from jettison.control.budget_figures import BudgetFigures
 from jettison.core.answer_bounds import AnswerBounds
 from jettison.core.documents import Natural, Number, parse

@@ -86,7 +86,7 @@ def audit(
         refuse("answers must have bounds", f"columns {given.columns}", hint=hint, error=InvalidInput)
     apart = [window, *keys] if keys else [one for one in given.columns if one in exact.columns and one not in columns]
     ledger = Ledger(home / "ledger")
-    policy = history(list(ledger.records()), ledger.let_go()).policy or "?"
+    policy = history(list(ledger.records()), ledger.pruned()).policy or "?"
     made = [one for name in columns for one in _comparisons(given, exact, apart, window, name, policy)]
     verdicts: list[Verdict] = []
     for number, comparison in enumerate(made):

@@ -10,7 +10,7 @@ from jettison.core.documents import convert
 from jettison.core.storage import Folder
 from jettison.core.taken import SourceStretch, Taken
 from jettison.runtime.ledger_summary import Ranges
-from jettison.runtime.let_go import LetGo, dropped
+from jettison.runtime.pruned import PrunedRecords, dropped
 
 BEGINNING_US, END_US = -(2**63), 2**63 - 1
 """Before and after all event times."""
@@ -113,7 +113,7 @@ class History:
         return found
 
 
-def history(records: Iterable[dict[str, Any]], gone: Sequence[LetGo] = ()) -> History:
+def history(records: Iterable[dict[str, Any]], gone: Sequence[PrunedRecords] = ()) -> History:
     """The history that the records of a ledger tell, in the order in which they were written, after those that are gone."""
     found: dict[int, Span] = {}
     dropped_elsewhere = Ranges()

@@ -17,7 +17,7 @@ from jettison.runtime.ledger import Ledger
 def live_session(checkpoint: str | Path) -> Mapping[str, str]:
     """Those of the query's last run; nothing where they are not on record."""
     ledger = Ledger(storage.home(checkpoint) / "ledger")
-    before: Mapping[str, Any] = next((each.start for each in ledger.let_go() if each.start), {})
+    before: Mapping[str, Any] = next((each.start for each in ledger.pruned() if each.start), {})
     start = ledger.last("start") or before
     return dict(start.get("session", {}))
 

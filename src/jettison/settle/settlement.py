@@ -154,7 +154,7 @@ def reconcile(
     """
     home = storage.home(checkpoint)
     ledger = Ledger(home / "ledger")
-    known = history(list(ledger.records()), ledger.let_go())
+    known = history(list(ledger.records()), ledger.pruned())
     if not known.spans:
         hint = "pass the `checkpoint` of a Shedder that was started, the folder in which `jettison/` lies"
         refuse(

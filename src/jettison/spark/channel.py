@@ -46,7 +46,7 @@ class Channel:
     lease_s
         How long a published plan counts unless it is published again.
     size
-        Bytes that one plan should be able to take, which it gets up to `MOST_PLAN_BYTES`. The file has room for some plans.
+        Bytes that one plan should be able to take, until `room` is asked for more. The file has room for some plans.
     """
 
     def __init__(self, folder: Folder, *, lease_s: float, size: int = PLAN_BYTES) -> None:
@@ -55,8 +55,8 @@ class Channel:
         self._folder = folder
         self._files = (plan_file.PLAN_FILE,) if folder.keeps_readers else (plan_file.PLAN_FILE, plan_file.SECOND_FILE)
         self._writings = 0
-        self.plan_bytes = min(size, MOST_PLAN_BYTES)
-        self._size = plan_file.PLANS_ON_FILE * self.plan_bytes
+        self.plan_bytes = 0
+        self.room(size)
         self.damage: str | None = None
         """What was wrong with the file that `prepare` found, if anything."""
 
@@ -64,6 +64,15 @@ class Channel:
     def uri(self) -> str:
         """Where the plan lies."""
         return f"{self._folder.uri}/{plan_file.PLAN_FILE}"
+
+    def room(self, wanted: int) -> int:
+        """Bytes that one plan may take: as many as were wanted at any time, up to `MOST_PLAN_BYTES`."""
+        self.plan_bytes = max(self.plan_bytes, min(wanted, MOST_PLAN_BYTES))
+        return self.plan_bytes
+
+    @property
+    def _size(self) -> int:
+        return plan_file.PLANS_ON_FILE * self.plan_bytes
 
     def publish(self, schedule: Schedule, valid_until_us: int | None = None) -> None:
         """Replace what is on file. Raises `PlanTooLarge` and leaves it as it was if the new schedule does not fit.
@@ -93,7 +102,7 @@ class Channel:
     def prepare(self) -> None:
         """Make sure that a file is there, because Spark lists the files when the query is built.
 
-        What is on file stays, unless it is damaged, or too large for this policy's file. Where it is lost after an earlier
+        What is on file stays, unless it is damaged, and plans may be as large as it. Where it is lost after an earlier
         run, nobody knows any more in which answers rows are missing, so all are in doubt. Of two files one that is damaged
         counts as both: a batch may be repeated whose plan stood only there, and it keeps every row.
         """
@@ -105,6 +114,7 @@ class Channel:
         if newest is not None:
             self._writings, self.damage = newest.writing + 1, newest.damage or None
             schedule = None if newest.damage else newest.schedule
+            self.room(max(map(len, contents)))
         # Of two files either may be replaced next, so both hold what was published last.
         alike = len(contents) == len(self._files) and len(set(contents)) == 1
         if schedule is not None and alike and self.fits(schedule):
@@ -114,14 +124,7 @@ class Channel:
             schedule = Schedule.of(DropPlan(0, cause="not started"), NOWHERE if is_new else EVERYWHERE)
         lease_ends_us = self.lease_ends_us()
         for _ in self._files:
-            try:
-                self.publish(schedule, lease_ends_us)  # what has run out stays so
-            except PlanTooLarge as error:  # of another policy, which had more room
-                log.warning("jettison: the plan on file is left, and every row kept until the next one: %s", error)
-                doubts = max(EVERYWHERE, schedule.doubts, key=lambda each: each.otherwise_us)
-                schedule = Schedule.of(DropPlan(0, cause="the plan on file was too large"), doubts)
-                lease_ends_us = None
-                self.publish(schedule)
+            self.publish(schedule, lease_ends_us)  # what has run out stays so
 
     def published(self) -> Schedule | None:
         """The schedule on file, or `None` where there is none; raises `DamagedPlan` where it cannot be read."""
@@ -215,8 +218,9 @@ class Channel:
         """The files' bytes, a row each. As text they would take ten times as long, and end where they ended at the start."""
         reader = spark.read.option("ignoreMissingFiles", True).option("ignoreCorruptFiles", True)
         paths = [f"{self._folder.glob_escaped}/{name}" for name in self._files]
-        # A forged file of any size is not read at all: Spark looks at the length first.
-        return reader.format("binaryFile").load(paths).where(F.col("length") <= self._size).select("content")
+        # A forged file of any size is not read at all: Spark looks at the length first. Room may grow once this is compiled.
+        most = plan_file.PLANS_ON_FILE * MOST_PLAN_BYTES
+        return reader.format("binaryFile").load(paths).where(F.col("length") <= most).select("content")
 
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:

@@ -29,9 +29,10 @@ def test_ranges_are_checked(drop: list[tuple[float, float]], message: str) -> No
         RangeDrop("value", tuple(drop))
 
 
-def test_too_many_ranges_drop_less_and_never_something_else() -> None:
-    ranges = [(10.0 * n, 10.0 * n + 5, 0.01 * (n + 1)) for n in range(12)]
-    chosen = few_ranges(ranges)
+def test_too_many_ranges_are_joined_where_fewest_rows_lie_between_and_drop_never_less() -> None:
+    dropped = [(10.0 * n, 10.0 * n + 5, 0.01) for n in range(12)]
+    kept = [(10.0 * n + 5, 10.0 * n + 10, 0.01 * (n + 1)) for n in range(12)]
+    chosen = few_ranges(dropped, kept)
     assert len(chosen) == MOST_RANGES
-    assert set(chosen) <= set(ranges)
-    assert min(share for _, _, share in chosen) == pytest.approx(0.05)
+    assert chosen[0] == (0.0, 45.0, pytest.approx(5 * 0.01 + sum(0.01 * (n + 1) for n in range(4))))
+    assert chosen[1:] == dropped[5:]

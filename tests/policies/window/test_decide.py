@@ -38,6 +38,7 @@ def test_never_more_than_the_largest_gap_is_missing(decider: Runs, course: list[
     assert longest_gap(decisions(decider, course)) <= decider.max_gap
 
 
+@pytest.mark.long
 @given(st.integers(1, 40), st.data(), st.lists(shares, min_size=1, max_size=400))
 @settings(max_examples=1000)
 def test_runs_stay_within_one_run_of_the_share_at_every_moment(max_gap: int, data: st.DataObject, course: list[float]):

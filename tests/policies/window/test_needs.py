@@ -29,6 +29,7 @@ def answers_by_brute_force(pipeline: Pipeline, time: int) -> set[int]:
     return {n for t in times for n in pipeline.final.holding(t)}
 
 
+@pytest.mark.long
 @given(pipelines(), st.integers(-40, 40))
 @settings(max_examples=2000)
 def test_a_row_takes_part_in_exactly_the_answers_that_need_it(pipeline: Pipeline, time: int) -> None:
@@ -37,6 +38,7 @@ def test_a_row_takes_part_in_exactly_the_answers_that_need_it(pipeline: Pipeline
     assert (pipeline.first_holding(time), pipeline.last_holding(time)) == (min(true), max(true))
 
 
+@pytest.mark.long
 @given(pipelines(), st.integers(-20, 20))
 @settings(max_examples=1000)
 def test_between_first_and_last_only_void_windows_do_without_a_row(pipeline: Pipeline, time: int) -> None:

@@ -39,7 +39,7 @@ def test_releasing_a_plan_keeps_decided_windows_and_forgets_the_rest() -> None:
         {"marks": ("kd",), "first": (1,), "opens_us": ((None,),)},
         {"marks": ("kd",), "first": (), "opens_us": ((None, 3),)},
         {"row_share": 1.5},
-        {"drop_share": -0.1},
+        {"window_share": -0.1},
     ],
 )
 def test_marks_that_do_not_fit_together_are_refused(changes: dict) -> None:

@@ -54,10 +54,6 @@ class ConceptDrop(GroupPolicy):
         of the rows kept, all groups together, as soon as there are some.
     min_rows
         Rows of a group and pane below which it is not thinned.
-    max_groups
-        Most groups that a plan names, all drop points together; unless given, as many as fit into the bytes that a plan
-        gets (about 10,000). Beyond, groups share one rate, and the plan's cause says so. A plan has room for 43,000
-        at most.
     strict
         Put a value for every group above the latency bound while a pane is new: its first rows are then kept whole
         until counts arrive, at the price of about one batch a pane that exceeds the budget.
@@ -95,7 +91,6 @@ class ConceptDrop(GroupPolicy):
     variation: float = 1.0
     value: ColumnOrSql | None = None
     min_rows: float = MIN_ROWS
-    max_groups: int | None = None
     strict: bool = False
     exact_counts: bool = False
     groups: GroupBooks = field(init=False, repr=False, compare=False)
@@ -112,8 +107,8 @@ class ConceptDrop(GroupPolicy):
 
     @property
     def plan_bytes(self) -> int:
-        """Room for all groups that may be named."""
-        return HUGE_PLAN_BYTES if self.max_groups is None else bytes_of_groups(self.max_groups)
+        """Room for 10,000 groups, or for all that the open windows have shown; a channel gives it to some 43,000."""
+        return max(HUGE_PLAN_BYTES, bytes_of_groups(self.groups.known))
 
     @property
     def spec(self) -> GroupSpec:
@@ -123,10 +118,9 @@ class ConceptDrop(GroupPolicy):
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give each drop point the shares that spend the budget best, by the groups of its open windows."""
         remarks: list[str] = []
-        fitting = groups_within(stats.plan_bytes or self.plan_bytes)
-        room = min(fitting, self.max_groups or fitting) // max(len(stats.points), 1)
+        room = groups_within(stats.plan_bytes or self.plan_bytes) // max(len(stats.points), 1)
         points = {name: self._setting(name, point, budget, room, remarks) for name, point in stats.points.items()}
-        if fitting < (self.max_groups or fitting + 1) and any(one.named_groups == room for one in points.values()):
+        if any(one.named_groups == room for one in points.values()):
             remarks.append(f"the plan has room for {room:,} groups a drop point")
         if self.error is not None and self.value is None:
             remarks.append(f"the error assumes a variation of {self.variation:g}, unmeasured without `value`")

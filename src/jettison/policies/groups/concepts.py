@@ -13,6 +13,7 @@ from jettison.errors import refuse
 from jettison.policies.groups.group_keys import Keys, looked_up
 
 Floats = NDArray[np.float64]
+_TOP = 10  # groups, as the paper compares
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class ConceptShift:
     vanished: int
 
 
-def shift(before: GroupConcept, after: GroupConcept, *, top: int = 10) -> ConceptShift:
+def shift(before: GroupConcept, after: GroupConcept) -> ConceptShift:
     """Compare two windows.
 
     >>> shift(GroupConcept.of([1, 1, 2, 2]), GroupConcept.of([1, 1, 3, 3]))
@@ -137,11 +138,11 @@ def shift(before: GroupConcept, after: GroupConcept, *, top: int = 10) -> Concep
     both = int(((first > 0) & (second > 0)).sum())
     rows = first.sum(), second.sum()
     distance = 0.5 * np.abs(first / rows[0] - second / rows[1]).sum() if all(rows) else 1.0
-    largest = before.top(top)
+    largest = before.top(_TOP)
     return ConceptShift(
         distance=min(float(distance), 1.0),  # sums of shares may exceed 1 by rounding
         overlap=both / len(keys),
-        top_change=1.0 - len(np.intersect1d(largest, after.top(top))) / len(largest) if len(largest) else 0.0,
+        top_change=1.0 - len(np.intersect1d(largest, after.top(_TOP))) / len(largest) if len(largest) else 0.0,
         appeared=int((first == 0).sum()),
         vanished=int((second == 0).sum()),
     )

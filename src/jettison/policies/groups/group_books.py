@@ -77,6 +77,11 @@ class GroupBooks:
         """What is known of the open panes of a drop point, the oldest first."""
         return self._books[point].tallies if point in self._books else ()
 
+    @property
+    def known(self) -> int:
+        """Groups of all open panes: no plan could name more."""
+        return sum(len(tally.keys) for book in self._books.values() for tally in book.tallies)
+
     def variation(self, point: str) -> float | None:
         """Coefficient of variation of the values that the query aggregates, as last observed."""
         return self._variation.get(point)
@@ -118,7 +123,6 @@ class GroupPolicy(Policy):
     rows: int | None
     error: float | None
     confidence: float
-    max_groups: int | None
     groups: GroupBooks
     """What the query has shown of its groups."""
 
@@ -160,7 +164,7 @@ class GroupPolicy(Policy):
         """Check what is given, and open the books."""
         for name, column in columns.items():
             listed(column, name)
-        for name in ("rows", "max_groups", *amounts):
+        for name in ("rows", *amounts):
             checked(name, getattr(self, name), Positive | None)
         self.accuracy  # noqa: B018  refuses what is none
         object.__setattr__(self, "groups", GroupBooks(self.pane_us))

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from jettison.core import hashing
 from jettison.core.decision import Candidates, Decision, Floats, Mask, by_share
 from jettison.core.documents import Seconds, Share, rule
-from jettison.core.plan import PLAN_BYTES
 from jettison.core.setting import Setting, check_together
 from jettison.core.spec import Spec
 from jettison.errors import refuse
@@ -176,16 +175,16 @@ def groups_within(plan_bytes: int) -> int:
 
 
 def bytes_of_groups(count: int) -> int:
-    """Size of a plan that names so many groups, at least the usual one.
+    """Size of a plan that names so many groups.
 
     >>> groups_within(bytes_of_groups(20_000)) >= 20_000
     True
     """
-    return max(PLAN_BYTES, _BYTES_A_GROUP * count + _BYTES_BESIDE)
+    return _BYTES_A_GROUP * count + _BYTES_BESIDE
 
 
-def rounded_down(share: float, digits: int = 4) -> float:
-    """A share with few digits, for a small plan; never more than it was, so that budgets hold.
+def rounded_down(share: float) -> float:
+    """A share with four digits, for a small plan; never more than it was, so that budgets hold.
 
     >>> rounded_down(0.0123456), rounded_down(1.0), rounded_down(0.0)
     (0.01234, 1.0, 0.0)
@@ -194,7 +193,7 @@ def rounded_down(share: float, digits: int = 4) -> float:
         return 0.0
     if share >= 1.0:
         return 1.0
-    place = digits - 1 - math.floor(math.log10(share))
+    place = 3 - math.floor(math.log10(share))
     rounded = float(f"{math.floor(share * 10.0**place)}e-{place}")
     return rounded if rounded <= share else share
 

@@ -41,9 +41,6 @@ class JoinDrop(GroupPolicy):
         Rates are made for each such piece of time by itself; the join's interval is a good choice.
     sides
         Names of the two drop points.
-    max_groups
-        Most heavy keys that a plan names, on both sides; unless given, as many as fit into the bytes that a plan gets
-        (about 2,500). Beyond, keys are light, and the plan's cause says so.
     rows
         Most rows of a pane to process, both sides together; the latency bound alone, unless given.
     error, confidence
@@ -69,7 +66,6 @@ class JoinDrop(GroupPolicy):
     time: ColumnOrSql
     pane: Duration
     sides: tuple[str, str] = ("left", "right")
-    max_groups: int | None = None
     rows: int | None = None
     error: float | None = None
     confidence: float = 0.95
@@ -91,8 +87,8 @@ class JoinDrop(GroupPolicy):
 
     @property
     def plan_bytes(self) -> int:
-        """Room for all keys that may be named, on both sides."""
-        return LARGE_PLAN_BYTES if self.max_groups is None else bytes_of_groups(2 * self.max_groups)
+        """Room for 2,500 heavy keys on each side, or for all keys that may be heavy: those that both sides have shown."""
+        return max(LARGE_PLAN_BYTES, bytes_of_groups(self.groups.known))
 
     @property
     def spec(self) -> GroupSpec:
@@ -105,8 +101,7 @@ class JoinDrop(GroupPolicy):
         if enough:
             return DropPlan(0, dict.fromkeys(stats.points, setting), budget.cause)
         panes = self._panes(stats)
-        fitting = groups_within(stats.plan_bytes or self.plan_bytes) // 2
-        room = min(fitting, self.max_groups or fitting) // max(len(panes), 1)
+        room = groups_within(stats.plan_bytes or self.plan_bytes) // 2 // max(len(panes), 1)
         allowed = [self._allowed(pane, share, room) for pane in panes]
         rates = [pane.rates(rows, room) for pane, (rows, _) in zip(panes, allowed, strict=True)]
         total = sum(pane.rows for pane in panes)
@@ -124,7 +119,7 @@ class JoinDrop(GroupPolicy):
             for name in stats.points
         }
         remarks = dict.fromkeys(remark for _, of_pane in allowed for remark in of_pane)
-        if fitting < (self.max_groups or fitting + 1) and any(len(made.keys) == room for made in rates):
+        if any(len(made.keys) == room for made in rates):
             remarks[f"the plan has room for {room:,} heavy keys of a pane"] = None
         return DropPlan(0, points, "; ".join([budget.cause, *remarks]))
 

@@ -50,6 +50,18 @@ class ValueCells:
         low, end = self.edges[cell : cell + 2]
         return end if dropped >= 1.0 else low + dropped * (end - self.integral - low)
 
+    def cut_at(self, edges: Iterable[float]) -> ValueCells:
+        """The same cells, parted where one of these lies inside."""
+        inside = (edge for edge in edges if self.edges and self.edges[0] < edge < self.edges[-1])
+        return ValueCells(tuple(sorted({*self.edges, *inside})), self.integral)
+
+    def lying_in(self, ranges: Iterable[Range]) -> Vector:
+        """1 for each cell that begins in one of some half-open ranges, 0 for the others."""
+        begin, found = np.asarray(self.edges[:-1]), np.zeros(len(self))
+        for low, end in ranges:
+            found[(begin >= low) & (begin < end)] = 1.0
+        return found
+
     def share_in(self, ranges: Sequence[Range]) -> Vector:
         """Share of each cell that lies in any of some disjoint closed ranges."""
         shares = np.zeros(len(self))

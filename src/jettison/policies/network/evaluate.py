@@ -13,7 +13,7 @@ import numpy as np
 
 from jettison.core.plan import DropPlan
 from jettison.core.setting import Setting
-from jettison.policies.network.cells import cells_of, through
+from jettison.policies.network.cells import ValueCells, cells_of, through
 from jettison.policies.network.drop_model import DropModel, Location, Vector
 from jettison.policies.network.graph import Arc, QueryGraph, arc_into, below_aggregates
 from jettison.policies.network.range_setting import RangeDrop, few_ranges
@@ -59,9 +59,21 @@ def evaluate(graph: QueryGraph, keep: Keep) -> Evaluation:
     return Evaluation(kept.load, delivered)
 
 
-def flows(graph: QueryGraph, keep: Keep) -> Flows:
-    """Rows per unit of time on every arc."""
+def load_under(graph: QueryGraph, plan: DropPlan) -> float:
+    """Work per unit of time under a plan; of cells that its ranges cut, each part is followed by itself."""
+    drops = {name: one.drop for name, one in plan.points.items() if isinstance(one, RangeDrop)}
     cells = cells_of(graph)
+    if cells is not None:
+        cells = cells.cut_at(edge for ranges in drops.values() for part in ranges for edge in part)
+    keep: dict[str, float | Vector] = {name: one.keep_fraction for name, one in plan.points.items()}
+    if cells is not None:
+        keep |= {name: 1.0 - cells.lying_in(ranges) for name, ranges in drops.items()}
+    return flows(graph, keep, cells).load
+
+
+def flows(graph: QueryGraph, keep: Keep, cells: ValueCells | None = None) -> Flows:
+    """Rows per unit of time on every arc, by the cells given or else the network's own."""
+    cells = cells_of(graph) if cells is None else cells
     width = 1 if cells is None else len(cells)
     frozen = below_aggregates(graph)
     arcs: dict[Arc, Vector] = {}
@@ -143,16 +155,18 @@ def drop_plan(model: DropModel, survival: Vector, *, column: str = "value", caus
 def _range_drop(model: DropModel, location: Location, survival: Vector, reaching: Vector, column: str) -> RangeDrop:
     """Give up each cell's lowest values first, wherever it is dropped: then drops along a path nest."""
     assert model.cells is not None
-    ranges, rows = [], float((model.rate * reaching)[list(location.units)].sum())
+    dropped, kept, rows = [], [], float((model.rate * reaching)[list(location.units)].sum())
     for unit, cell in zip(location.units, location.cells, strict=True):
-        if survival[unit] >= reaching[unit] - _NOTHING or rows <= 0:
-            continue
-        lost = float(model.rate[unit] * (reaching[unit] - survival[unit])) / rows
-        level = _level(model, unit, survival)
-        ranges.append((model.cells.edges[cell], model.cells.cut(cell, 1.0 - level), lost))
-    chosen = few_ranges([item for item in ranges if item[1] > item[0]])
-    kept = max(0.0, 1.0 - sum(share for _, _, share in chosen))
-    return RangeDrop(column, tuple((low, end) for low, end, _ in chosen), kept)
+        low, end = model.cells.edges[cell : cell + 2]
+        if survival[unit] < reaching[unit] - _NOTHING and rows > 0:
+            cut = model.cells.cut(cell, 1.0 - _level(model, unit, survival))
+            dropped.append((low, cut, float(model.rate[unit] * (reaching[unit] - survival[unit])) / rows))
+            low = cut
+        if rows > 0:
+            kept.append((low, end, float(model.rate[unit] * survival[unit]) / rows))
+    chosen = few_ranges([one for one in dropped if one[1] > one[0]], kept)
+    share = max(0.0, 1.0 - sum(share for _, _, share in chosen))
+    return RangeDrop(column, tuple((low, end) for low, end, _ in chosen), share)
 
 
 def _level(model: DropModel, unit: int, survival: Vector) -> float:

@@ -17,7 +17,7 @@ from jettison.errors import PlanTooLarge, refuse
 from jettison.policies.base import Lesson, Policy
 from jettison.policies.network.candidates import drop_model
 from jettison.policies.network.drop_model import DropModel, Vector
-from jettison.policies.network.evaluate import drop_plan, evaluate, flows
+from jettison.policies.network.evaluate import drop_plan, flows, load_under
 from jettison.policies.network.graph import QueryGraph
 from jettison.policies.network.optimum import Frontier, frontier
 from jettison.policies.network.range_setting import RangeSpec
@@ -182,8 +182,7 @@ class NetworkDrop(Policy):
     def load_share(self, plan: DropPlan, stats: Stats | None = None) -> float:
         """Share of the network's load that is expected under a plan, for the proportions in which a batch's rows came."""
         proportions = self._nominal() if stats is None else self._proportions(stats)
-        keep = {name: setting.keep_fraction for name, setting in plan.points.items()}
-        load = evaluate(_at_rates(self.graph, self._rates(proportions)), keep).load
+        load = load_under(_at_rates(self.graph, self._rates(proportions)), plan)
         return load / max(self._planners(proportions).model.full_load, 1e-12)
 
     def _survival(self, planner: Frontier, share: float) -> Vector:

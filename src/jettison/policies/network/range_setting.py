@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -68,23 +69,36 @@ class RangeDrop(Setting):
         return Decision(~dropped, np.ones(len(rows)))
 
 
-def few_ranges(ranges: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
-    """Join ranges that touch, and if too many are left keep the heaviest; triples of low, end and share of the rows.
+Part: TypeAlias = tuple[float, float, float]
+"""Low, end and share of the rows."""
 
-    Leaving ranges out drops less than was asked, never something else.
 
-    >>> few_ranges([(0, 5, 0.1), (5, 9, 0.2), (20, 30, 0.3)])
+def few_ranges(dropped: Sequence[Part], kept: Sequence[Part]) -> list[Part]:
+    """Join ranges that touch, and if too many are left drop what lies between them too, where that is fewest rows.
+
+    So never less is dropped than was asked.
+
+    >>> few_ranges([(0, 5, 0.1), (5, 9, 0.2), (20, 30, 0.3)], [(9, 20, 0.4)])
     [(0, 9, 0.30000000000000004), (20, 30, 0.3)]
     """
-    joined: list[tuple[float, float, float]] = []
-    for low, end, share in sorted(ranges):
-        if joined and low <= joined[-1][1]:
-            first, _, before = joined[-1]
-            joined[-1] = (first, end, before + share)
+    joined: list[Part] = []
+    for part in sorted(dropped):
+        if joined and part[0] <= joined[-1][1]:
+            joined[-1] = _one(joined[-1], part)
         else:
-            joined.append((low, end, share))
-    heaviest = sorted(joined, key=lambda item: -item[2])[:MOST_RANGES]
-    return sorted(heaviest)
+            joined.append(part)
+    while len(joined) > MOST_RANGES:
+        between = [
+            sum(share for low, end, share in kept if before[1] <= low and end <= after[0])
+            for before, after in itertools.pairwise(joined)
+        ]
+        first = min(range(len(between)), key=between.__getitem__)
+        joined[first : first + 2] = [_one(joined[first], joined[first + 1], between[first])]
+    return joined
+
+
+def _one(before: Part, after: Part, between: float = 0.0) -> Part:
+    return before[0], after[1], before[2] + between + after[2]
 
 
 @dataclass(frozen=True, slots=True)

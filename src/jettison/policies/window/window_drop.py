@@ -209,7 +209,11 @@ class WindowDrop(Policy):
         self, marks: WindowMarks, open_fan: Fan, admission: Admission, watermark: int, begun: int, until: int
     ) -> tuple[WindowMarks, str]:
         if marks.next_unit is not None and marks.next_unit >= until:
-            kept = "all of them kept" if marks.keeps_everything else f"{marks.drop_share:.2f} of them to be dropped"
+            kept = (
+                "all of them kept"
+                if marks.keeps_everything
+                else f"{1.0 - marks.window_share:.2f} of them to be dropped"
+            )
             return marks, f"the windows that come next were decided before, {kept}"
         decider = self.decider(open_fan)
         trimmed = marks if not marks.first else horizon.trim(self.fan, marks, watermark)
@@ -220,7 +224,7 @@ class WindowDrop(Policy):
         if until <= begun:
             return marks, "too many windows are open at once to mark them all: none is dropped"
         drop_share, row_share = self._shares(open_fan, admission.share, begun)
-        wanted = replace(trimmed, drop_share=drop_share, row_share=row_share, shut=admission.shut)
+        wanted = replace(trimmed, window_share=1.0 - drop_share, row_share=row_share, shut=admission.shut)
         extended = horizon.extend(self.fan, wanted, decider, begun=begun, until=until, drop_share=drop_share)
         # A unit is open while any query's window in it is: others of its windows may have been decided and closed before.
         return horizon.trim(self.fan, extended, watermark), _note(self.fan, open_fan, admission, drop_share, row_share)

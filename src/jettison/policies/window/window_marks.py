@@ -19,7 +19,6 @@ KEEP, DROP, VOID = "k", "d", "v"
 Marks = Annotated[
     str, rule("must be texts of k, d and v", "they stand for keep, drop and void", pattern=f"^[{KEEP}{DROP}{VOID}]*$")
 ]
-DropShare = Annotated[float, rule("must lie in [0, 1]", "pass a share of 1, not a percentage", ge=0.0, le=1.0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,8 @@ class WindowMarks(Setting):
         The first unit of time that is not decided yet; `None` while nothing is.
     run, owed
         What decisions go on from, see `window_choice.py`.
-    drop_share
-        Share of windows that the last decisions aimed at.
+    window_share
+        Share of windows that the last decisions aimed to keep.
     row_share
         Share of rows that this keeps in the long run.
     shut
@@ -64,7 +63,7 @@ class WindowMarks(Setting):
     next_unit: int | None = None
     run: int = 0
     owed: Number = 1.0
-    drop_share: DropShare = 0.0
+    window_share: Share = 1.0
     row_share: Share = 1.0
     shut: tuple[str, ...] = ()
 

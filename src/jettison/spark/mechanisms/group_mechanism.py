@@ -14,13 +14,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.core.documents import field_types
 from jettison.policies.groups.group_keys import GROUP_BITS, PANE_BITS, PANES
-from jettison.policies.groups.group_setting import JOIN_SALT, GroupSpec
+from jettison.policies.groups.group_setting import JOIN_SALT, GroupDrop, GroupSpec
 from jettison.policies.groups.pane_book import IDLE_SAMPLE, KeptGroups
 from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us, salted, sound_share
 from jettison.spark.mechanisms.mechanism import Mechanism
 from jettison.spark.mechanisms.random_mechanism import threshold, weight
+from jettison.spark.mechanisms.setting_schema import schema_of
 from jettison.spark.mechanisms.window_mechanism import floor_divided
 from jettison.spark.named_column import with_name
 from jettison.spark.validate import as_column
@@ -61,9 +63,10 @@ class GroupMechanism(Mechanism):
         What a row's group and time are.
     """
 
-    schema = (
-        "struct<starts_us: array<bigint>, others: array<double>, groups: array<array<bigint>>, "
-        "keeps: array<array<double>>, new_keep_fraction: double, late_factor: double, late_after_s: double>"
+    schema = schema_of(
+        field_types(GroupDrop),
+        *("starts_us", "others", "groups", "keeps"),
+        *("new_keep_fraction", "late_factor", "late_after_s"),
     )
 
     learns_from = (_KEY, _TIME)

@@ -8,12 +8,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.core.documents import field_types
 from jettison.core.hashing import HIGHEST
-from jettison.policies.priority.priority_setting import LevelSpec
+from jettison.policies.priority.priority_setting import LevelDrop, LevelSpec
 from jettison.spark import validate
 from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
 from jettison.spark.mechanisms.mechanism import Mechanism
 from jettison.spark.mechanisms.random_mechanism import threshold, weight
+from jettison.spark.mechanisms.setting_schema import schema_of
 
 _LEVEL, _WEIGHT = "jt_level", "jt_level_weight"
 
@@ -24,7 +26,7 @@ class PriorityMechanism(Mechanism):
     Rows kept are counted by level, each for as many as it stands for: what is left of a level tells how large it is.
     """
 
-    schema = "struct<keeps: array<double>, late_keeps: array<double>, late_after_s: double>"
+    schema = schema_of(field_types(LevelDrop), "keeps", "late_keeps", "late_after_s")
     learns_from = (_LEVEL, _WEIGHT)
 
     def __init__(self, spec: LevelSpec) -> None:

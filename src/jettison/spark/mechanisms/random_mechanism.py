@@ -8,15 +8,18 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.core.documents import field_types
 from jettison.core.hashing import HIGHEST, LOWEST
+from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.spark.drop_point import DropPoint, identity_hash, is_late, late_before_us
 from jettison.spark.mechanisms.mechanism import Mechanism
+from jettison.spark.mechanisms.setting_schema import schema_of
 
 
 class RandomMechanism(Mechanism):
     """Executes `RandomDrop`."""
 
-    schema = "struct<keep_fraction: double, late_keep_fraction: double, late_after_s: double>"
+    schema = schema_of(field_types(RandomDrop))
 
     def plan_fields(self, setting: Column, now_us: Column) -> dict[str, Column]:
         """Thresholds and weights of rows in time and of late ones, and before which arrival a row is late.

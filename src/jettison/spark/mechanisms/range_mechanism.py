@@ -11,10 +11,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.core.documents import field_types
 from jettison.policies.network.range_setting import MOST_RANGES, RangeDrop
+from jettison.policies.uniform.random_setting import RandomDrop
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.mechanisms.mechanism import Mechanism
 from jettison.spark.mechanisms.random_mechanism import RandomMechanism
+from jettison.spark.mechanisms.setting_schema import schema_of
 
 
 class RangeMechanism(Mechanism):
@@ -23,9 +26,8 @@ class RangeMechanism(Mechanism):
     The ranges are compared one by one, without a loop: Spark refuses what the plan holds inside higher-order functions.
     """
 
-    schema = (
-        "struct<kind: string, keep_fraction: double, late_keep_fraction: double, late_after_s: double, "
-        "`drop`: array<array<double>>>"
+    schema = schema_of(
+        {"kind": str} | field_types(RandomDrop) | field_types(RangeDrop), "kind", *field_types(RandomDrop), "drop"
     )
 
     def __init__(self, column: str) -> None:

@@ -18,13 +18,21 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jettison.policies.regions.region_setting import PLAN_MOST_CELLS, ZOOMED_BITS, ZOOMED_BUCKETS, fingerprint
+from jettison.core.documents import field_types
+from jettison.policies.regions.region_setting import (
+    PLAN_MOST_CELLS,
+    ZOOMED_BITS,
+    ZOOMED_BUCKETS,
+    RegionDrop,
+    fingerprint,
+)
 from jettison.source.space import CELLS, Space
 from jettison.spark import validate
 from jettison.spark.coordinates import check_attributes, coordinate, has_code, is_missing, unclipped_code
 from jettison.spark.drop_point import SAMPLE, DropPoint, identity_hash, is_late, late_before_us, sound_share
 from jettison.spark.mechanisms.mechanism import Mechanism, Sampling
 from jettison.spark.mechanisms.random_mechanism import threshold, weight
+from jettison.spark.mechanisms.setting_schema import schema_of
 from jettison.spark.named_column import with_name
 
 _CODE, _OFFSET, _ENTRY, _CELL, _TABLE = "jt_code", "jt_offset", "jt_entry", "jt_cell", "jt_table"
@@ -55,9 +63,9 @@ class RegionMechanism(Mechanism):
         that share, whatever the plan says, none of them is dropped.
     """
 
-    schema = (
-        "struct<keep_fraction: double, space: bigint, cuts: array<array<int>>, cells: array<int>, missing: array<int>,"
-        " keep: array<double>, late_keep: array<double>, late_after_s: double>"
+    schema = schema_of(
+        field_types(RegionDrop),
+        *("keep_fraction", "space", "cuts", "cells", "missing", "keep", "late_keep", "late_after_s"),
     )
 
     def __init__(self, space: Space, sample_every: int = 0) -> None:

@@ -9,14 +9,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jettison.core.documents import field_types
 from jettison.errors import InvalidInput, Unsupported, explain, refuse
 from jettison.policies.window.query_fan import Fan
 from jettison.policies.window.window_grid import Grid
-from jettison.policies.window.window_marks import DROP, WindowSpec
+from jettison.policies.window.window_marks import DROP, WindowMarks, WindowSpec
 from jettison.policies.window.window_needs import Pipeline
 from jettison.spark import validate
 from jettison.spark.drop_point import PLAN, DropPoint
 from jettison.spark.mechanisms.mechanism import Mechanism
+from jettison.spark.mechanisms.setting_schema import schema_of
 from jettison.spark.spark_errors import OTHER_WINDOWS
 
 _SESSION_MARK = "spark.sessionWindow"
@@ -38,7 +40,7 @@ class WindowMechanism(Mechanism):
     outlives_lease = True
     drops_stretches = True
     holds_answers_back = True
-    schema = "struct<first: array<bigint>, marks: array<string>, opens_us: array<array<bigint>>>"
+    schema = schema_of(field_types(WindowMarks), "first", "marks", "opens_us")
 
     def __init__(self, spec: WindowSpec) -> None:
         self.time = spec.time

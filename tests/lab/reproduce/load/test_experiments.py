@@ -38,6 +38,7 @@ def small(figure: Figure) -> Sweep:
     return Sweep([one for point in points for one in measured(point, RUNS)], RUNS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("figure", [figures.figure4, figures.figure5], ids=lambda one: one.label)
 def test_a_figure_judges_its_claims_on_every_algorithm(figure: Figure) -> None:
     sweep = small(figure)

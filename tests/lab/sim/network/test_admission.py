@@ -50,6 +50,7 @@ def test_admission_control_is_a_policy_too() -> None:
     assert keep == pytest.approx({"a": 0.3, "f": 0.3, "one__two": 1.0, "one__three": 1.0})
 
 
+@pytest.mark.long
 def test_what_is_shed_does_not_depend_on_the_hashes_of_names() -> None:
     program = (
         "import numpy as np; from jettison.lab.sim.network.admission import input_cost_uniform as rule;"

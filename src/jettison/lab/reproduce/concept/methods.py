@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jettison.core.plan import DropPlan
+from jettison.core.plan import HUGE_PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.lab.reproduce.concept.streams import Floats, Keys, Window
 from jettison.policies.base import Lesson
@@ -142,12 +142,12 @@ class AsShipped:
     """`ConceptDrop` as a query gets it: a plan after every micro-batch, in force for the next, learned from kept rows.
 
     By default a latency bound asks for the share in every micro-batch. With `strict` it is a budget of rows a window, and
-    the first rows of a window are kept whole. `options` are the policy's own.
+    the first rows of a window are kept whole. `plan_bytes` are what a plan may take.
     """
 
     name: str = "ConceptDrop itself"
     strict: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
+    plan_bytes: int = HUGE_PLAN_BYTES
     _pane: int = 0
     _groups: GroupBooks = field(default_factory=lambda: GroupBooks(_PANE_US))
     _setting: GroupDrop = field(default_factory=GroupDrop)
@@ -155,7 +155,7 @@ class AsShipped:
     def keep(self, window: Window, share: float, random: np.random.Generator) -> Kept:
         """One pane: keep by the plan in force, report what was kept, plan again."""
         rows = max(1, round(share * window.rows)) if self.strict else None
-        policy = ConceptDrop("group", "time", "10 minutes", rows, strict=self.strict, **self.options)
+        policy = ConceptDrop("group", "time", "10 minutes", rows, strict=self.strict)
         object.__setattr__(policy, "groups", self._groups)  # another policy in every window, but one query
         latency = 1.0 if self.strict else share
         budget = Budget(latency, latency, 3600.0, "so much can be processed")
@@ -171,7 +171,9 @@ class AsShipped:
             seen = _report(groups[mine], self._pane, newest_us)
             policy.learn(Lesson(number, DropPlan(0, {"rows": self._setting}), {"rows": seen}))
             point = PointStats(len(groups), int(keep[piece].sum()))
-            made = policy.plan(Stats(number, 0.0, 1.0, {"rows": point}), budget).points["rows"]
+            made = policy.plan(Stats(number, 0.0, 1.0, {"rows": point}, plan_bytes=self.plan_bytes), budget).points[
+                "rows"
+            ]
             assert isinstance(made, GroupDrop)
             self._setting = made
         self._pane += 1

@@ -29,6 +29,7 @@ from jettison.lab.reproduce.concept.streams import Stream
 from jettison.lab.reproduce.report import Judged, RunSettings, Section, plot, table
 from jettison.lab.reproduce.workers import processes
 from jettison.policies.groups.concepts import ConceptShift, GroupConcept, shift
+from jettison.policies.groups.group_setting import bytes_of_groups
 
 TAXI, ZIPF, CLUSTER, FOUR, PACKETS = "taxi-like", "zipf", "cluster-like", "four classes", "packets"
 ROUTES, RIDES = "routes", "taxi rides"
@@ -76,7 +77,7 @@ def methods(stream: Stream) -> list[Callable[[], Method]]:
         partial(Strict, "concept, proportional", "proportional"),
         partial(Strict, "concept, Neyman", "neyman"),
         AsShipped,
-        partial(AsShipped, SHIPPED_LARGE, options={"max_groups": 20_000}),
+        partial(AsShipped, SHIPPED_LARGE, plan_bytes=bytes_of_groups(20_000)),
         partial(AsShipped, f"{SHIPPED}, strict", strict=True),
         Reservoirs,
         partial(LastWindow, stream.group_count),

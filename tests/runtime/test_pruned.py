@@ -13,9 +13,9 @@ from jettison.core.documents import plain
 from jettison.core.stats import PointStats, Stats
 from jettison.core.storage import Folder
 from jettison.core.taken import SourceStretch, Taken
-from jettison.runtime import let_go
+from jettison.runtime import pruned
 from jettison.runtime.ledger import Ledger
-from jettison.runtime.let_go import LetGo
+from jettison.runtime.pruned import PrunedRecords
 from jettison.settle.history import history
 
 
@@ -55,9 +55,9 @@ def records(batches: list[Batch]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("most", [2, 5, 1000])
 @given(batches=BATCHES, gone=st.integers(0, 40), at_once=st.integers(1, 9))
 def test_what_is_gone_is_known_in_short(most: int, batches: list[Batch], gone: int, at_once: int) -> None:
-    every, known = records(batches), LetGo()
+    every, known = records(batches), PrunedRecords()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(let_go, "MOST_SPANS", most)
+        patched.setattr(pruned, "MOST_SPANS", most)
         for place in range(0, min(gone, len(every)), at_once):
             known.take(every[place : min(place + at_once, gone)])
     whole, short = history(every), history(every[gone:], [known])
@@ -87,7 +87,7 @@ def test_a_ledger_knows_what_batches_took_after_their_files_are_gone(tmp_path) -
         ledger.batch(stats, latency_s=None, taken=Taken(sources=(source,), oldest_us=number, newest_us=number))
     left = list(ledger.records("batch"))
     assert left[0]["batch_id"] > 50
-    known = history(ledger.records(), ledger.let_go())
+    known = history(ledger.records(), ledger.pruned())
     assert [span.first for span in known.spans] == list(range(100))
     assert [span.first for span in known.spans if span.shed] == [7]
     assert (known.policy, known.session) == ("UniformDrop", {"spark.sql.session.timeZone": "Asia/Tokyo"})
@@ -103,5 +103,5 @@ def test_what_a_companion_dropped_stays_in_doubt(tmp_path) -> None:
     ledger = Ledger.open(folder)
     for number in (2, 3):
         ledger.batch(Stats(number, 1e9, 0.5, {"rides": PointStats(1, 1)}), latency_s=None, taken=taken)
-    known = history(Ledger(folder).records(), Ledger(folder).let_go())
+    known = history(Ledger(folder).records(), Ledger(folder).pruned())
     assert {span.first: span.shed for span in known.spans if span.counted} == {2: False, 3: True}

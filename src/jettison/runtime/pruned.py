@@ -1,4 +1,4 @@
-"""What stays known of records that the ledger has let go: what their batches took, in short, to be read again."""
+"""What stays known of records that were pruned from the ledger: what their batches took, in short, to be read again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TakenSpan(Struct, frozen=True, array_like=True):
     taken: Taken
 
 
-class LetGo(Struct):
+class PrunedRecords(Struct):
     """What stays known of some records.
 
     Parameters
