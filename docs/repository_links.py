@@ -1,7 +1,8 @@
-"""Makes links that work in the repository work on the site, which has the documents of the root as pages of its own."""
+"""Makes links that work in the repository work on the site, which has pages of its own for documents that lie elsewhere."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -18,16 +19,33 @@ _PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
+    "examples/finished_query.ipynb": "notebook.md",
 }
 _LINK = re.compile(r'(?P<before>\]\(|src=")(?P<path>[^)"\s#:]+)')
 _FROM_ELSEWHERE = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//[^>]*>')
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the documents of the root."""
+    """Add the documents of the root, and the notebook."""
     for name, page in _PAGES.items():
-        files.append(File.generated(config, page, content=(_ROOT / name).read_text()))
+        text = (_ROOT / name).read_text()
+        files.append(File.generated(config, page, content=_as_page(text) if name.endswith(".ipynb") else text))
     return files
+
+
+def _as_page(notebook: str) -> str:
+    """A notebook as Markdown, with what came out when it was run last."""
+    parts = []
+    for cell in json.loads(notebook)["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", ()):
+            image = output.get("data", {}).get("image/png")
+            if image is not None:
+                parts.append(f"![What the cell above draws](data:image/png;base64,{image.strip()})")
+            elif output.get("name") == "stdout":
+                parts.append(f"```\n{''.join(output['text']).rstrip()}\n```")
+    return "\n\n".join(parts)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

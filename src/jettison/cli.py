@@ -178,7 +178,7 @@ def plan(
     master: Annotated[str | None, typer.Option(help="For --calibrate: Spark master.", show_default="local[*]")] = None,
 ) -> None:
     """Show what a pipeline would run: sources, drop points, policy, answers and, of networks, the road map."""
-    from jettison.pipeline.costs import known
+    from jettison.pipeline.costs import known, reached
     from jettison.pipeline.document import load
     from jettison.pipeline.plan_text import told
 
@@ -190,8 +190,8 @@ def plan(
         java.require_java()
         from jettison.spark.pipeline_command import calibrated
 
-        given = calibrated(Console(), given, master=master or "local[*]")
-    print(told(known(given)))
+        calibrated(Console(), given, master=master or "local[*]")
+    print(told(known(given), reached(given)))
 
 
 @app.command()

@@ -59,6 +59,35 @@ def test_a_network_without_costs_has_no_road_map_and_says_how_to_measure_them() 
     assert "load saved" not in said
 
 
+def test_a_plan_says_whether_errors_are_foreseen() -> None:
+    assert "the bounds of 'fares' are on record; `jettison run --dry-run` foresees them." in told(parse(SINGLE))
+    twice = SINGLE["boxes"] | {"more": SINGLE["boxes"]["fares"]}
+    outputs = SINGLE["outputs"] | {"also": {"reads": "more", "format": "noop"}}
+    for document, why in (
+        (NETWORK, "a network"),
+        (SINGLE | {"boxes": twice, "outputs": outputs}, "several boxes with `answers`"),
+        (
+            SINGLE | {"inputs": SINGLE["inputs"] | {"b": {}}, "outputs": outputs | {"also": {"reads": "b"}}},
+            "several inputs",
+        ),
+        (
+            SINGLE | {"boxes": {"seen": SINGLE["boxes"]["seen"]}, "outputs": {"out": {"reads": "seen"}}},
+            "no box with `answers`",
+        ),
+    ):
+        assert f"not foreseen by a dry run, of a pipeline with {why}." in told(parse(document))
+    assert "a dry run foresees how many windows would be missing" in told(parse(SINGLE | {"policy": "window"}))
+
+
+def test_a_capacity_follows_from_what_boxes_were_measured_to_cost() -> None:
+    pipeline = parse(SINGLE)
+    said = told(pipeline, costs.measured(pipeline, {"fares": (3.0, 0.1, 1000), "seen": (2.0, 0.1, 1000)}))
+    assert "Together 5 us for each row of the inputs: `capacity_rows_per_s: 200000` at most" in said
+    free = told(pipeline, costs.measured(pipeline, {"fares": (0.0, 0.1, 1000), "seen": (0.0, 0.1, 1000)}))
+    assert "Too little to be measured" in free
+    assert "capacity" not in told(pipeline, costs.measured(pipeline, {"fares": (3.0, 0.1, 1000)}))
+
+
 def measured(pipeline: Any) -> costs.Costs:
     return costs.measured(pipeline, {"parse": (0.5, 1.0, 100), "high": (2.0, 0.4, 100)})
 

@@ -16,6 +16,7 @@ from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
+from jettison.policy import Auto
 
 # What a file says in another way, or not: nested windows, and the graph, which is the file itself.
 ELSEWHERE: dict[str, set[str]] = {
@@ -26,6 +27,7 @@ ELSEWHERE: dict[str, set[str]] = {
 OWN: dict[str, set[str]] = {"network": {"value", "integral_values"}}
 CLASSES: dict[str, list[Any]] = {
     "uniform": [UniformDrop],
+    "auto": [Auto],
     "window": [WindowDrop],
     "concept": [ConceptDrop],
     "priority": [PriorityDrop],

@@ -183,6 +183,14 @@ def test_windows_are_delivered_whole_and_without_bounds(spark: SparkSession, sou
     assert (counts.schema["n"].dataType.simpleString(), counts.selectExpr("sum(n)").first()[0]) == ("bigint", 20)
 
 
+def test_the_rules_choose_where_the_file_leaves_it_to_them(spark: SparkSession, source, tmp_path: Path, landed) -> None:
+    document = reading(source, tmp_path, policy={"kind": "auto"})
+    run(spark, document)
+    start = Ledger(tmp_path / "checkpoint" / "jettison" / "ledger").last("start")
+    assert (start["policy"], start["policy_cause"].partition(",")[0]) == ("ConceptDrop", "answers are by group")
+    assert spark.read.parquet(str(tmp_path / "out")).selectExpr("sum(n.value)").first()[0] == 20
+
+
 @pytest.mark.parametrize(
     ("part", "change", "said"),
     [
@@ -271,16 +279,32 @@ def test_whole_windows_are_what_the_mechanism_lets_out(kind: str, settings: dict
     assert given.dropping.whole_windows == holds == (kind == "window")
 
 
-def test_calibrating_what_is_no_network_is_refused_before_spark_starts(
+def test_calibrating_what_cannot_run_is_refused_before_spark_starts(
     source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline_command, "local_session", MagicMock(side_effect=AssertionError))
-    document = reading(source, tmp_path)
-    with pytest.raises(InvalidSetting, match="`--calibrate` must be of a network, got policy uniform"):
-        pipeline_command.calibrated(MagicMock(), parse(document), master="local[1]")
-    network = document | {"policy": "network", "checkpoint": ""}
+    document = reading(source, tmp_path, checkpoint="")
     with pytest.raises(InvalidSetting, match="`checkpoint` must be given"):
-        pipeline_command.calibrated(MagicMock(), parse(network), master="local[1]")
+        pipeline_command.calibrated(MagicMock(), parse(document), master="local[1]")
+
+
+def test_what_one_chain_costs_is_measured_and_a_capacity_follows(
+    spark: SparkSession, source, tmp_path: Path, landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_command, "local_session", lambda name, **_: nullcontext(spark))
+    monkeypatch.setattr(pipeline_costs, "ROWS", len(landed))
+    document = reading(source, tmp_path)
+    document["boxes"]["high"] = {"reads": "rows", "sql": "select * from rows where id < 10"}
+    document["boxes"]["counts"]["reads"] = "high"
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(document))
+    done = CliRunner().invoke(app, ["plan", str(tmp_path / "p.yaml"), "--calibrate"])
+    assert done.exit_code == 0, done.output
+    lines = [line.split() for line in done.output.splitlines()]
+    (high,) = [line for line in lines if line[:1] == ["high"] and len(line) == 4]
+    (counts,) = [line for line in lines if line[:1] == ["counts"] and len(line) == 4]
+    assert (float(high[2]), high[3], counts[3]) == (pytest.approx(10 / len(landed), rel=0.01), str(len(landed)), "10")
+    capacity = float(re.search(r"`capacity_rows_per_s: (\d+)`", done.output)[1])
+    assert 1e6 / capacity == pytest.approx(float(high[1]) + float(high[2]) * float(counts[1]), rel=0.05)
 
 
 def test_rows_for_kafka_are_json_unless_they_have_a_value(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""What the boxes of a network were measured to cost, beside the checkpoint: measured once, for all plans and runs."""
+"""What the boxes of a pipeline were measured to cost, beside the checkpoint: measured once, for all plans and runs."""
 
 from __future__ import annotations
 
@@ -50,12 +50,15 @@ def stored(pipeline: Pipeline) -> Costs:
 
 def known(pipeline: Pipeline) -> Pipeline:
     """A network with the costs that were measured of it before, if it needs them; all else as it is."""
-    if not (pipeline.dropping.network and pipeline.unmeasured):
-        return pipeline
+    return with_costs(pipeline, reached(pipeline)) if pipeline.dropping.network and pipeline.unmeasured else pipeline
+
+
+def reached(pipeline: Pipeline) -> Costs:
+    """What is stored, if the checkpoint can be reached: without it a pipeline can be planned all the same."""
     try:
-        return with_costs(pipeline, stored(pipeline))
-    except (JettisonError, OSError):  # what cannot be reached can be planned all the same
-        return pipeline
+        return stored(pipeline)
+    except (JettisonError, OSError):
+        return {}
 
 
 def with_costs(pipeline: Pipeline, costs: Costs) -> Pipeline:

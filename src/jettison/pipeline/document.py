@@ -23,11 +23,13 @@ from jettison.core.durations import seconds
 from jettison.core.storage import Folder
 from jettison.errors import JettisonError, refuse
 from jettison.pipeline.box_file import BoxFile, Triples, answer, as_box, delay, lengths
-from jettison.pipeline.policy_file import KINDS, AnyPolicy, Names, NetworkFile, PolicyFile, each
+from jettison.pipeline.generators import GENERATORS, check_option
+from jettison.pipeline.policy_file import KINDS, AnyPolicy, AutoFile, Names, NetworkFile, PolicyFile, each
 from jettison.pipeline.reading import Written, checked, meaning, read
 from jettison.policies import Policy
 from jettison.policies.network.graph import Input, Output, QueryGraph
 from jettison.policies.network.qos import LossTolerance, QoS, ValueUtility
+from jettison.runtime.chooser import Auto
 
 Options = dict[str, str | int | float | bool]
 Points = tuple[tuple[float, float], ...]
@@ -39,7 +41,10 @@ class InputFile(Struct, forbid_unknown_fields=True, frozen=True):
     """A source of rows."""
 
     gone: ClassVar[Mapping[str, str]] = {"id": "it is called `row_id` now"}
-    format: Annotated[str, Meta(description="kafka, rate, json, parquet or another that readStream knows")] = ""
+    format: Annotated[
+        str,
+        Meta(description="kafka, json, parquet or another that readStream knows; or rate, rides, readings: made rows"),
+    ] = ""
     path: Annotated[str | None, Meta(description="folder of a source that reads files")] = None
     schema: Annotated[str | None, Meta(description="columns with their types, in SQL")] = None
     options: Annotated[
@@ -100,7 +105,7 @@ class Pipeline(Struct, forbid_unknown_fields=True, frozen=True):
     latency: Annotated[str | float, Meta(description="10 seconds, 250 ms or a number of seconds")] = "10 seconds"
     checkpoint: Annotated[str, Meta(description="a folder that survives a restart, at the top level of the file")] = ""
     policy: Annotated[
-        AnyPolicy | Literal["uniform", "window", "concept", "network"] | None,
+        AnyPolicy | Literal["uniform", "auto", "window", "concept", "network"] | None,
         Meta(description="{kind: ..., settings}; by default network where an output has a qos, else uniform"),
     ] = None
     trigger: Annotated[str | float | None, Meta(description="time between the starts of two batches")] = None
@@ -130,16 +135,24 @@ class Pipeline(Struct, forbid_unknown_fields=True, frozen=True):
             given = "network" if any(output.qos for output in self.outputs.values()) else "uniform"
         chosen: PolicyFile = KINDS[given]() if isinstance(given, str) else given
         windowed = [box for box in self.boxes.values() if box.window]
-        if len(windowed) != 1:
-            return chosen
+        if len(windowed) != 1 or (isinstance(chosen, AutoFile) and not set(windowed[0].sources) <= set(self.inputs)):
+            return chosen  # what is chosen looks at rows where they enter: there other boxes' columns are not to be had
         ((time, lengths),) = windowed[0].window.items()
         said = {"time": time, "window": lengths, "group": windowed[0].group}
         left_out = {name for name in chosen.__struct_fields__ if getattr(chosen, name) is None} & set(said)
         return msgspec.structs.replace(chosen, **{name: said[name] or None for name in left_out})
 
-    def made_policy(self) -> Policy:
-        """The policy, ready for one query."""
+    def made_policy(self) -> Policy | Auto:
+        """The policy, ready for one query, or what it is chosen by."""
         return self.dropping.made(self.graph)
+
+    @property
+    def watched(self) -> str | None:
+        """The box whose error bounds are on record, and foreseen in a dry run: all answers, of the rows of one input."""
+        answering = [name for name, box in self.boxes.items() if box.answers]
+        if self.dropping.network or self.dropping.whole_windows or len(self.inputs) != 1 or len(answering) != 1:
+            return None
+        return answering[0]
 
     @property
     def control(self) -> dict[str, Any]:
@@ -198,6 +211,14 @@ def parse(document: Mapping[str, Any] | Written) -> Pipeline:
                 ControlSettings(latency_bound_s=bound_s, **{name: given})
     for name, source in pipeline.inputs.items():
         _check_each(written, ("inputs", name, "watermark"), source.watermark, delay)
+        if source.format in GENERATORS:
+            for option in source.options:
+                with written.at("inputs", name, "options", option):
+                    check_option(source.format, option)
+            for setting in (one for one in ("path", "schema") if getattr(source, one) is not None):
+                with written.at("inputs", name, setting):
+                    got, hint = getattr(source, setting), "it makes its own rows"
+                    refuse(f"`{setting}` must be left out with {source.format}", repr(got), hint=hint)
     with _at_the_part(written):
         for name, body in pipeline.boxes.items():
             with written.at("boxes", name):
@@ -208,13 +229,14 @@ def parse(document: Mapping[str, Any] | Written) -> Pipeline:
         pipeline.graph  # noqa: B018  refuses what is no network
     with _at_the_part(written, "policy"):
         policy = pipeline.made_policy()
+    takes_protected = not policy.whole_windows if isinstance(policy, Auto) else policy.takes_protected
     for name, output in pipeline.outputs.items():
         if output.qos and not pipeline.dropping.network:
             with written.at("outputs", name, "qos"):
                 hint = "leave `qos` out, or take policy: network"
                 refuse("`qos` goes with the policy `network`", "another one", where=f"outputs.{name}", hint=hint)
     for name, source in pipeline.inputs.items():
-        if source.protect is not None and not policy.takes_protected:
+        if source.protect is not None and not takes_protected:
             with written.at("inputs", name, "protect"):
                 expected = f"`protect` must be left out with {type(policy).__name__}"
                 hint = "that policy can except no rows; leave `protect` out or take another policy"
@@ -279,7 +301,7 @@ def _at_the_part(written: Written, section: str = "outputs") -> Iterator[None]:
         said = str(error)
         named = [(sections[kind], name) for kind, name in re.findall(r"\b(input|box|output) '(\w+)'", said)]
         named += [tuple(path.split(".")) for path in re.findall(r"\b(?:inputs|boxes|outputs)(?:\.\w+)+", said)]
-        named += [(section, name) for name in re.findall(r"`(\w+)`", said)[:1]]
+        named += [(section, name) for name in re.findall(r"`(\w+)[`\[]", said)[:1]]
         for name in re.findall(r"'([^']*)'", said):
             named += [(one, name) for one in sections.values() if name in (written.document.get(one) or {})]
         with written.at(*next(iter(named), (section,))):

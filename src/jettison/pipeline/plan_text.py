@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jettison.core.redact import redacted
+from jettison.pipeline.costs import Costs
 from jettison.pipeline.document import InputFile, Pipeline
 from jettison.pipeline.policy_file import PolicyFile
 from jettison.policies.network.candidates import drop_model
@@ -16,8 +19,11 @@ What the boxes cost is not known ({boxes}), so there is no road map yet.
 _WORDS = "What needs all rows is told from the words of the SQL; `jettison run` reads Spark's own plan of it."
 
 
-def told(pipeline: Pipeline) -> str:
-    """Sources with their drop points, the policy, boxes with their answers, outputs; of networks the road map too."""
+def told(pipeline: Pipeline, costs: Costs | None = None) -> str:
+    """Sources with their drop points, the policy, boxes with their answers, outputs; what boxes were measured to cost.
+
+    Of networks the road map too.
+    """
     graph, dropping = pipeline.graph, pipeline.dropping
     checkpoint = pipeline.checkpoint or "none yet, which `jettison run` needs"
     parts = [
@@ -25,13 +31,34 @@ def told(pipeline: Pipeline) -> str:
         _sources(pipeline),
         _answers(pipeline, graph),
         table("Outputs.", ["name", "reads", "format", "to"], _outputs(pipeline)),
-        f"Rows may be dropped at: {', '.join(drop_points(graph, dropping))}.",
+        f"Rows may be dropped at: {', '.join(drop_points(graph, dropping))}.\n{_errors(pipeline)}",
     ]
     if dropping.network and pipeline.unmeasured:
         parts.append(_NO_COSTS.format(boxes=", ".join(pipeline.unmeasured)))
     elif dropping.network:
         parts.append(describe(graph, semantic=dropping.network.semantic))
+    elif costs and not set(graph.boxes) - set(costs):
+        parts.append(_capacity(graph, costs))
     return "\n\n".join([*parts, _WORDS])
+
+
+def _capacity(graph: QueryGraph, costs: Costs) -> str:
+    """What boxes were measured to cost, and how many rows a second they can process by that."""
+    boxes = [
+        replace(box.with_selectivity(costs[name].selectivity), cost=costs[name].cost_us)
+        for name, box in graph.boxes.items()
+    ]
+    work = graph.changed(boxes=boxes).load_coefficients
+    rates = {name: one.rate for name, one in graph.inputs.items()}
+    total = sum(rates.values())
+    row_us = sum(work[name] * rate for name, rate in rates.items()) / total if total else 0.0
+    rows = [[name, f"{one.cost_us:.3g}", f"{one.selectivity:.3g}", f"{one.rows:,.0f}"] for name, one in costs.items()]
+    shown = table("Boxes, as they were measured.", ["name", "us a row", "rows out a row in", "measured on rows"], rows)
+    if row_us <= 0.0:
+        return f"{shown}\n\nToo little to be measured: no `capacity_rows_per_s` follows."
+    most = f"`capacity_rows_per_s: {1e6 / row_us:.0f}` at most"
+    rest = "reading the source, state, sinks, and what a batch costs whatever its size, come on top"
+    return f"{shown}\n\nTogether {row_us:.3g} us for each row of the inputs: {most}, for\n{rest}."
 
 
 def drop_points(graph: QueryGraph, dropping: PolicyFile) -> list[str]:
@@ -41,12 +68,24 @@ def drop_points(graph: QueryGraph, dropping: PolicyFile) -> list[str]:
     return list(dict.fromkeys(one.name for one in drop_model(graph, semantic=dropping.network.semantic).locations))
 
 
+def _errors(pipeline: Pipeline) -> str:
+    """Whether it is on record how wide bounds are, and what a dry run foresees."""
+    if pipeline.watched:
+        return f"Errors: the bounds of {pipeline.watched!r} are on record; `jettison run --dry-run` foresees them."
+    if pipeline.dropping.whole_windows:
+        return "Errors: none, as all answers are exact; a dry run foresees how many windows would be missing."
+    which = "a network" if pipeline.dropping.network else "several inputs" if len(pipeline.inputs) > 1 else ""
+    count = sum(bool(box.answers) for box in pipeline.boxes.values())
+    which = which or ("several boxes with `answers`" if count else "no box with `answers`")
+    return f"Errors: not on record, and not foreseen by a dry run, of a pipeline with {which}."
+
+
 def _policy(dropping: PolicyFile) -> str:
     settings = {name: value for name, value in dropping.given.items() if value}
     said = ", ".join(f"{name} {_short(value)}" for name, value in settings.items())
     what = (type(dropping).__doc__ or "").splitlines()[0].rstrip(".")
     kind = dropping.__struct_config__.tag
-    return f"Policy: {kind}{f' ({said})' if said else ''}. {what}."
+    return f"Policy: {kind}{f' ({redacted(said)})' if said else ''}. {what}."
 
 
 def _short(value: object) -> str:

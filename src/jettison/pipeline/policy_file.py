@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -16,6 +16,7 @@ from jettison.policies.network.network_drop import NetworkDrop
 from jettison.policies.priority.priority_drop import PriorityDrop
 from jettison.policies.regions.queries import RangeQueries
 from jettison.policies.regions.sifter import Sifter
+from jettison.runtime.chooser import Auto
 from jettison.source.space import Attribute
 
 Names = str | tuple[str, ...]
@@ -38,16 +39,18 @@ def each(names: Names) -> tuple[str, ...]:
 class PolicyFile(Struct, forbid_unknown_fields=True, frozen=True, tag_field="kind", omit_defaults=True):
     """What to drop."""
 
-    whole_windows: ClassVar[bool] = False
-    """Whether windows are dropped whole, so that every answer that comes out is exact."""
+    @property
+    def whole_windows(self) -> bool:
+        """Whether windows are dropped whole, so that every answer that comes out is exact."""
+        return False
 
     @property
     def network(self) -> NetworkFile | None:
         """The settings of a network, whose outputs say what they are worth; `None` where rows go at the inputs alone."""
         return None
 
-    def made(self, graph: QueryGraph) -> Policy:
-        """The policy itself; its class refuses what is wrong with the settings."""
+    def made(self, graph: QueryGraph) -> Policy | Auto:
+        """The policy itself, or what it is chosen by; its class refuses what is wrong with the settings."""
         raise NotImplementedError
 
     @property
@@ -73,13 +76,16 @@ class UniformFile(PolicyFile, tag="uniform", frozen=True):
 class WindowFile(PolicyFile, tag="window", frozen=True):
     """Whole windows are dropped: fewer answers, each of them exact."""
 
-    whole_windows: ClassVar[bool] = True
     time: Annotated[str | None, Meta(description="column of the windows; by default that of the box with a window")] = (
         None
     )
     window: Annotated[Lengths | None, Meta(description="5 seconds, or [size, slide]; by default the box's")] = None
     max_gap: Annotated[int | None, Meta(description="most windows in a row that may be missing")] = None
     run: Annotated[int | None, Meta(description="least length of a run of dropped windows")] = None
+
+    @property
+    def whole_windows(self) -> bool:
+        return True
 
     def made(self, graph: QueryGraph) -> Policy:
         self._require("time", "window")
@@ -114,6 +120,33 @@ class PriorityFile(PolicyFile, tag="priority", frozen=True):
 
     def made(self, graph: QueryGraph) -> Policy:
         return PriorityDrop(**self.given)
+
+
+_CHOSEN: dict[type[Policy], tuple[str, ...]] = {
+    WindowDrop: ("time", "window"),
+    PriorityDrop: ("priorities",),
+    ConceptDrop: ("group", "time", "window"),
+}
+
+
+class AutoFile(PolicyFile, tag="auto", frozen=True):
+    """The rules of the README choose when the query starts, by what is said here and what is on record."""
+
+    group: Annotated[
+        Names | None, Meta(description="what the query groups by; by default as a box that reads inputs")
+    ] = None
+    time: Annotated[str | None, Meta(description="event time; by default that of the box with a window")] = None
+    window: Annotated[Lengths | None, Meta(description="5 seconds, or [size, slide]; by default the box's")] = None
+    whole_windows: Annotated[bool, Meta(description="a missing window is better than a wrong number")] = False
+    priorities: Annotated[dict[str, float] | None, Meta(description="weight by predicate, as of priority")] = None
+    record: Annotated[str | None, Meta(description="checkpoint of another run, such as a dry run, to go by")] = None
+
+    def made(self, graph: QueryGraph) -> Auto:
+        known = self.given
+        for policy, names in _CHOSEN.items():  # whichever is chosen later, what is wrong is said now
+            if set(names) <= set(known):
+                policy(**{name: known[name] for name in names})
+        return Auto(**known)
 
 
 class AttributeFile(Struct, forbid_unknown_fields=True, frozen=True):
@@ -180,9 +213,10 @@ class NetworkFile(PolicyFile, tag="network", frozen=True):
         return NetworkDrop(graph, semantic=self.semantic, column=self.value)
 
 
-AnyPolicy = UniformFile | WindowFile | ConceptFile | PriorityFile | SifterFile | NetworkFile
+AnyPolicy = UniformFile | AutoFile | WindowFile | ConceptFile | PriorityFile | SifterFile | NetworkFile
 KINDS: dict[str, type[PolicyFile]] = {
     "uniform": UniformFile,
+    "auto": AutoFile,
     "window": WindowFile,
     "concept": ConceptFile,
     "priority": PriorityFile,

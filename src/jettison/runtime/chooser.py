@@ -22,8 +22,9 @@ MANY = 0.05
 class Auto:
     """Leaves it to the rules of the README which policy a query gets; `policy="auto"` is `Auto()`.
 
-    It is chosen when the shedder is made, from what is said here and from what is on record beside the checkpoint, such as
-    that of a dry run. The log and the ledger's `start` say why.
+    It is chosen when the shedder is made, from what is said here and from what is on record, such as that of a dry run. The
+    log and the ledger's `start` say why. What is on record decides once for a checkpoint: later runs on it go on with the
+    policy that was chosen, unless `record` names the run to go by, or the run before was a dry one.
 
     Parameters
     ----------
@@ -63,11 +64,14 @@ class Facts:
         The policy of the last run on record; empty where there is none.
     few_rows
         Share of the answers that rested, or would have rested, on too few rows for bounds; `None` where nobody looked.
+    goes_on
+        Whether the policy of the last run was chosen by these rules, for the query that now starts again.
     """
 
     said: Auto = Auto()
     before: str = ""
     few_rows: float | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ def _groups(facts: Facts) -> str:
         return ""
     if facts.before == "ConceptDrop":  # what it has saved the groups from is not on record
         return "answers are by group, and the run before looked after the groups too"
+    if facts.goes_on and facts.before == DEFAULT.policy:
+        return ""
     if few is None:
         return "answers are by group, and it is not on record how many rows each has"
     return (
@@ -105,6 +111,8 @@ def _groups(facts: Facts) -> str:
 
 
 def _nothing(facts: Facts) -> str:
+    if facts.goes_on and facts.before == DEFAULT.policy:
+        return "the run before on this checkpoint had it"
     if facts.few_rows is None:
         return "nothing more is known of the data"
     return f"{facts.few_rows:.1%} of the answers rest on too few rows for bounds, and nothing more is known of the data"

@@ -48,6 +48,10 @@ class Lessons:
         """The plan of that version, if it is one of the last ones; `None` stands for a batch that found no plan."""
         return None if version is None else self._plans.get(version)
 
+    def dropped_by(self, version: int | None) -> DropPlan | None:
+        """The same as long as plans drop rows: none in a dry run."""
+        return None if self._dry_run else self.plan_of(version)
+
     def reported(self, report: BatchReport) -> DropPlan | None:
         """A batch has ended; returns its plan."""
         in_force = self.plan_of(report.plan_version)

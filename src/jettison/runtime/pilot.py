@@ -178,7 +178,7 @@ class Pilot:
             # Expectations stand for counts that are missing.
             stats = self._statistics.of(report, self.lessons.reported(report))
             self._publisher.look_every = look_every(stats.kept)
-            self._attempt(lambda: self._whole.batch(report, self.lessons.plan_of(report.plan_version)))
+            self._attempt(lambda: self._whole.batch(report, self.lessons.dropped_by(report.plan_version)))
             self._restate_doubts()
             self._attempt(lambda: self._step(stats))
             if self._whole.wants_a_new_version(self._board.schedule):
@@ -234,7 +234,7 @@ class Pilot:
         restart.save(self._folder, self.controller, self._policy, self.fault)
 
     def _as_load(self, stats: Stats) -> Stats:
-        return self._policy.workload(stats, None if self._dry_run else self.lessons.plan_of(stats.plan_version))
+        return self._policy.workload(stats, self.lessons.dropped_by(stats.plan_version))
 
     def _rest(self, now_s: float) -> None:
         self._adopt(self.controller.idle(now_s), self._statistics.nothing_seen(now_s), now_s)

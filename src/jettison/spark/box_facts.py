@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.policies.network.graph import Box
 from jettison.spark.drop_point import WEIGHT
 from jettison.spark.explained import OURS, Node, analyzed_plan, attributes, explained, in_words, lists, split
 
@@ -50,6 +51,11 @@ class BoxFacts:
     bounds: bool
     keeps_value: bool
     estimates: frozenset[str]
+
+    def of(self, box: Box) -> Box:
+        """A box as it was read. Where its owner says that the value changes, that counts too."""
+        right, kept = not self.because, box.keeps_value and self.keeps_value
+        return replace(box, weighted=right, monotone=right, bounds=self.bounds, keeps_value=kept, because=self.because)
 
 
 def box_facts(

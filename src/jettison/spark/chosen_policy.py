@@ -20,7 +20,7 @@ _HOME = {
 }
 
 
-def chosen_policy(said: Auto, home: Folder) -> tuple[Policy, str]:
+def chosen_policy(said: Auto, home: Folder, *, dry_run: bool) -> tuple[Policy, str]:
     """The policy that the rules lead to by what the program says and what is on record, and the reason."""
     ledger = Ledger((home if said.record is None else storage.home(said.record)) / "ledger")
     start = ledger.last("start")
@@ -33,7 +33,9 @@ def chosen_policy(said: Auto, home: Folder) -> tuple[Policy, str]:
             error=InvalidInput,
         )
     found = bounds_on_record(lately(ledger))
-    name, why = chosen(Facts(said, str((start or {}).get("policy") or ""), few_rows(found)))
+    before = start or {}
+    goes_on = said.record is None and bool(before.get("policy_cause")) and (dry_run or not before.get("dry_run"))
+    name, why = chosen(Facts(said, str(before.get("policy") or ""), few_rows(found), goes_on))
     module, fields = _HOME[name]
     policy: Policy = getattr(importlib.import_module(module), name)(**{field: getattr(said, field) for field in fields})
     return policy, why

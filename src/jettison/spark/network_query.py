@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pyspark.sql import Column, DataFrame
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BoxFunction = Callable[..., DataFrame]
+Behind = Mapping[str, Callable[[DataFrame], DataFrame]]
+_NOTHING: Behind = MappingProxyType({})
 _OTHER_WEIGHT = "jt_weight_right"
 
 
@@ -237,7 +240,7 @@ class Network:
         )
         if set(graph.boxes) - set(self._facts):
             self.compiled(graph)
-        return graph.changed(boxes=[_with_facts(box, self._facts[name]) for name, box in graph.boxes.items()])
+        return graph.changed(boxes=[self._facts[name].of(box) for name, box in graph.boxes.items()])
 
     @property
     def _is_integral(self) -> bool:
@@ -322,9 +325,13 @@ class Network:
         return NetworkDrop(graph, **settings)
 
     def compiled(
-        self, graph: QueryGraph, shedder: Shedder | None = None, guarded: Collection[str] = ()
+        self,
+        graph: QueryGraph,
+        shedder: Shedder | None = None,
+        guarded: Collection[str] = (),
+        behind: Behind = _NOTHING,
     ) -> dict[str, DataFrame]:
-        """Each output's DataFrame, with drop points of `shedder` at the locations `guarded`."""
+        """Each output's DataFrame, with drop points of `shedder` at `guarded`; `behind` a box something may be done."""
         on_arc: dict[Arc, DataFrame] = {}
 
         def emit(stream: str, rows: DataFrame) -> None:
@@ -344,7 +351,8 @@ class Network:
                 emit(name, rows if WEIGHT in rows.columns else rows.withColumn(WEIGHT, F.lit(1.0)))
         for box in graph.boxes.values():
             entering = [on_arc[arc_into(box, port)] for port in range(len(box.sources))]
-            emit(box.name, self.applied(graph, box, entering))
+            rows = self.applied(graph, box, entering)
+            emit(box.name, behind[box.name](rows) if box.name in behind else rows)
         outputs = {name: on_arc[Arc(output.source, name)] for name, output in graph.outputs.items()}
         return {name: rows.drop(*self._added) for name, rows in outputs.items()} if self._added else outputs
 
@@ -389,10 +397,3 @@ class Network:
         self._boxes[box.name] = box
         self._functions[box.name] = function
         return Stream(box.name)
-
-
-def _with_facts(box: Box, facts: BoxFacts) -> Box:
-    """A box as it was read. Where its owner says that the value changes, that counts too."""
-    right = not facts.because
-    kept = box.keeps_value and facts.keeps_value
-    return replace(box, weighted=right, monotone=right, bounds=facts.bounds, keeps_value=kept, because=facts.because)

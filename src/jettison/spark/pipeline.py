@@ -19,14 +19,15 @@ from jettison.core.redact import redacted
 from jettison.errors import MissingColumn, Unsupported, refuse
 from jettison.pipeline.box_file import BoxFile, answer, delay, lengths
 from jettison.pipeline.document import InputFile, Pipeline, require_runnable
+from jettison.pipeline.generators import GENERATORS
 from jettison.pipeline.options import expanded
 from jettison.pipeline.policy_file import NetworkFile
-from jettison.policies.network.graph import Box
+from jettison.policies.network.graph import Box, QueryGraph
 from jettison.runtime.inquiry import Asked
 from jettison.spark import aggregates, validate
 from jettison.spark.kafka_ends import KafkaEnds
 from jettison.spark.mechanisms import mechanism_for
-from jettison.spark.network_query import Network, Stream, log
+from jettison.spark.network_query import Behind, Network, Stream, log
 from jettison.spark.network_rows import union_all
 from jettison.spark.pipeline_sinks import batch_sink, in_turn, stream_writer
 from jettison.spark.shedder import Shedder
@@ -49,6 +50,11 @@ def start(
             assert network.shedder is not None
             return query, network.shedder
         shedder = Shedder(policy=pipeline.made_policy(), **where, **settings)
+        before = shedder.ledger.last("start")
+        if pipeline.watched and before and bool(before.get("dry_run")) != dry_run:
+            expected = "a dry run must have a `checkpoint` of its own, because its answers foresee errors"
+            got = f"{redacted(pipeline.checkpoint)!r}, of a run that was {'none' if dry_run else 'one'}"
+            refuse(expected, got, hint="name another `checkpoint`, and other folders of outputs, in the file")
         writer = guarded(spark, pipeline, shedder)
         if drain:
             writer = writer.trigger(availableNow=True)
@@ -59,13 +65,15 @@ def start(
 
 def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataStreamWriter:
     """What writes the outputs, with a drop point on each input."""
+    doors: dict[str, DataFrame] = {}
 
     def guard(name: str, source: InputFile, rows: DataFrame) -> DataFrame:
-        return shedder.guard(rows, row_id=source.ids, arrival=source.arrival, protect=source.protect, name=name)
+        doors[name] = shedder.guard(rows, row_id=source.ids, arrival=source.arrival, protect=source.protect, name=name)
+        return doors[name]
 
     network = build(spark, pipeline, guard)
     graph = network.graph
-    frames = network.compiled(graph)
+    frames = network.compiled(graph, behind=_watched(pipeline, network, graph, shedder, doors))
     if mechanism_for(shedder.policy.spec).holds_answers_back:
         for name in graph.outputs:
             with _at(f"outputs.{name}"):
@@ -79,6 +87,28 @@ def guarded(spark: SparkSession, pipeline: Pipeline, shedder: Shedder) -> DataSt
         ((name, rows),) = frames.items()
         return stream_writer(rows, pipeline.outputs[name], pipeline.checkpoint, where=f"outputs.{name}")
     return network.delivered(frames)
+
+
+def _watched(
+    pipeline: Pipeline, network: Network, graph: QueryGraph, shedder: Shedder, doors: Mapping[str, DataFrame]
+) -> Behind:
+    """Has on record how wide the bounds of a pipeline's answers are, where one box has them all."""
+    name = pipeline.watched
+    if name is None:
+        return {}
+    ((entrance, door),) = doors.items()
+
+    def made(stream: str, rows: DataFrame) -> DataFrame:
+        if stream == entrance:
+            return rows
+        box = graph.boxes[stream]
+        return network.applied(graph, box, [made(one, rows) for one in box.sources])
+
+    def watch(compiled: DataFrame) -> DataFrame:
+        # A dry run answers from other rows, which carry what they would weigh: they take a way of their own.
+        return shedder.watch(door, lambda rows: compiled if rows is door else made(name, rows))
+
+    return {name: watch}
 
 
 def build(spark: SparkSession, pipeline: Pipeline, guard: Guard | None = None) -> Network:
@@ -123,12 +153,16 @@ def streamed(spark: SparkSession, name: str, source: InputFile, *, cap: int | No
         reader = reader.option("maxOffsetsPerTrigger", str(cap))
     reader = opened(reader, source, where=f"inputs.{name}")
     with _at(f"inputs.{name}"):
-        return prepared(name, source, reader.load() if source.path is None else reader.load(source.path))
+        rows = reader.load() if source.path is None else reader.load(source.path)
+        if made := GENERATORS.get(source.format):
+            rows = rows.selectExpr(*made.drawn).selectExpr(*made.columns)
+        return prepared(name, source, rows)
 
 
 def opened(reader: Any, source: InputFile, *, where: str = "inputs") -> Any:
     """A reader, of a stream or of what lies there, with all but the path of an input."""
-    reader = reader.format(source.format).options(**expanded(source.options, where=where))
+    format = "rate" if source.format in GENERATORS else source.format
+    reader = reader.format(format).options(**expanded(source.options, where=where))
     return reader if source.schema is None else reader.schema(source.schema)
 
 

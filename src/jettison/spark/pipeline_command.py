@@ -10,7 +10,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from jettison.errors import refuse
 from jettison.pipeline import costs
 from jettison.pipeline.document import Pipeline, require_runnable
 from jettison.pipeline.options import expanded
@@ -43,6 +42,9 @@ def run_pipeline(
         query, shedder = start(session, pipeline, dry_run=dry_run, drain=drain)
         names = f"{', '.join(pipeline.outputs)} from {', '.join(pipeline.inputs)}"
         console.print(f"Running: {names}, within {pipeline.latency}.", highlight=False)
+        if shedder.policy_cause:
+            why = f"Policy: {type(shedder.policy).__name__}, since {shedder.policy_cause}."
+            console.print(why, markup=False, highlight=False, soft_wrap=True)
         try:
             _follow(console, query, shedder, seconds)
         finally:
@@ -51,11 +53,8 @@ def run_pipeline(
             console.print(str(shedder.status()), markup=False, highlight=False, soft_wrap=True)
 
 
-def calibrated(console: Console, pipeline: Pipeline, *, master: str) -> Pipeline:
-    """The pipeline of a network with the costs that are measured now, kept beside its checkpoint."""
-    if pipeline.dropping.network is None:
-        hint = "leave `--calibrate` out: only a network, whose outputs have a `qos`, is planned by what boxes cost"
-        refuse("`--calibrate` must be of a network", f"policy {pipeline.dropping.__struct_config__.tag}", hint=hint)
+def calibrated(console: Console, pipeline: Pipeline, *, master: str) -> None:
+    """Measure what the boxes of a pipeline cost, and keep it beside its checkpoint."""
     require_runnable(pipeline)
     settings = expanded(pipeline.spark, where="spark")
     with (
@@ -63,9 +62,7 @@ def calibrated(console: Console, pipeline: Pipeline, *, master: str) -> Pipeline
         local_session("jettison-plan", master=master, settings=settings) as session,
         _shown(console) as say,
     ):
-        found = costs_of(session, pipeline, say)
-    costs.store(pipeline, found)
-    return costs.with_costs(pipeline, found)
+        costs.store(pipeline, costs_of(session, pipeline, say))
 
 
 def _follow(console: Console, query: StreamingQuery, shedder: Shedder, seconds: float | None) -> None:

@@ -107,7 +107,9 @@ class Shedder:
         self.policy_cause = ""
         """Why the policy was chosen, where that was left to the rules."""
         if isinstance(policy, Auto) or policy == "auto":
-            policy, self.policy_cause = chosen_policy(policy if isinstance(policy, Auto) else Auto(), self._folder)
+            policy, self.policy_cause = chosen_policy(
+                policy if isinstance(policy, Auto) else Auto(), self._folder, dry_run=dry_run
+            )
             log.info("the policy is %s: %s", type(policy).__name__, self.policy_cause)
         self.policy: Policy = UniformDrop() if policy is None else policy
         if not isinstance(self.policy, Policy):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from jettison.policies import UniformDrop
 from jettison.runtime.ledger import Ledger
+from jettison.runtime.schedule import NOWHERE
 from pilot_parts import PATIENCE_S, FakePublisher, counted, records, report
 
 
@@ -51,6 +52,19 @@ def test_a_ledger_that_fails_at_the_end_does_not_keep_the_query_from_ending(fly,
     monkeypatch.setattr(pilot.ledger, "stop", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     pilot.close()
     assert pilot.faults == {"ledger": 1}
+
+
+def test_a_dry_run_leaves_no_answer_in_doubt(fly):
+    """Its batches run under plans that would drop rows: the next batch's answers were called unconfirmed."""
+    publisher = FakePublisher()
+    pilot = fly(publisher, dry_run=True)
+    pilot.controller.keep = 0.5
+    pilot.batch(counted(0, version=pilot.plan.version))
+    publisher.wait_for(2)
+    assert not publisher.plans[-1].keeps_everything
+    pilot.batch(counted(1, version=publisher.plans[-1].version))
+    pilot.close()
+    assert pilot.doubts == NOWHERE
 
 
 def test_a_policy_is_told_of_a_dry_run(fly):
