@@ -44,6 +44,9 @@ class ReadingSpeed:
     >>> speed.looked.add(160, 4.0)  # to find windows takes half as long
     >>> speed.seconds_for(1000)
     50.0
+    >>> speed.settled.add(1000, 2.0)
+    >>> speed.seconds_for(1000)
+    10.0
     """
 
     before_per_s: float | None = None
@@ -56,6 +59,6 @@ class ReadingSpeed:
         """About how long these would take; `None` where nothing tells."""
         found_per_s = self.looked.rows_per_s and self.looked.rows_per_s / 2.0
         known = self.settled.rows_per_s or self.before_per_s or found_per_s or self.sampled.rows_per_s
-        if not rows:
-            return 0.0
-        return rows / min(speed for speed in (known, self.most_per_s) if speed) if known or self.most_per_s else None
+        if not known:
+            return None if rows else 0.0
+        return rows / min(known, self.most_per_s or known)
