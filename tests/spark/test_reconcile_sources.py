@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,9 +78,12 @@ TRUE = {("a", "00:00:00"): 1, ("b", "00:00:00"): 1, ("c", "00:00:00"): 1, ("a", 
 
 
 def test_settled(spark: SparkSession, shed: Path) -> None:
-    done = settle(spark, shed)
+    said: list[str] = []
+    done = settle(spark, shed, progress=lambda doing, rows, of: said.append(doing))
     assert (done.settled, done.lost) == (2, ())
     assert settled(spark, shed) == TRUE
+    left = r"settling windows, about [\d,]+ s left"
+    assert any(re.fullmatch(left, words) for words in said), "also of a single part, whose bar does not move"
 
 
 @pytest.fixture
