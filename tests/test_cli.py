@@ -216,6 +216,12 @@ def test_a_run_of_no_length(refused: Callable[..., str], tmp_path: Path, seconds
     assert "`--seconds` must be a positive duration, got" in said
 
 
+@pytest.mark.parametrize("rows", ["0", "-5"])
+def test_settling_no_rows_a_second(refused: Callable[..., str], tmp_path: Path, rows: str) -> None:
+    said = refused("reconcile", str(tmp_path), "--to", str(tmp_path / "to"), "--rows-per-s", rows)
+    assert "rows-per-s" in said
+
+
 def test_looking_again_after_no_time_at_all(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "`--follow` must be a positive duration" in refused("top", str(tmp_path), "--follow", "0")
 

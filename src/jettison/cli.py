@@ -249,7 +249,7 @@ def reconcile(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what there is to settle, and settle nothing.")
     ] = False,
-    rows_per_s: Annotated[float | None, typer.Option(help="Read no more rows a second, on average.")] = None,
+    rows_per_s: Annotated[float | None, typer.Option(min=1, help="Read no more rows a second, on average.")] = None,
     hours: Annotated[str | None, typer.Option(metavar="FROM-TO", help="Work in these hours only: 22-6.")] = None,
     beside_shedding: Annotated[
         bool, typer.Option("--beside-shedding", help="Go on while the live query sheds.")

@@ -45,6 +45,9 @@ def test_a_topic_is_settled_and_what_has_expired_is_lost(spark: SparkSession, ad
     assert shedder.await_books()
     assert shedder.ledger.totals().dropped > 0
 
+    plan = reconcile(spark, checkpoint, answers, tmp_path / "settled", sources=source, dry_run=True)
+    each = source(spark.read).load().selectExpr("avg(length(value))").first()[0]
+    assert plan.bytes_to_read == pytest.approx(each * plan.rows_to_read, rel=0.1)
     done = reconcile(spark, checkpoint, answers, tmp_path / "settled", sources=source, look_rows=PER_BATCH)
     exact = found(spark.read.parquet(str(tmp_path / "settled")))
     true = found(answers(source(spark.read).load().withColumn("jt_weight", F.lit(1.0))))

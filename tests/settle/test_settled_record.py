@@ -14,7 +14,7 @@ from jettison.core import storage
 from jettison.core.documents import encode
 from jettison.core.stats import PointStats, Stats
 from jettison.core.storage import Folder
-from jettison.errors import InvalidInput, Unsupported
+from jettison.errors import InvalidInput, InvalidSetting, Unsupported
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner, Sign, place
 from jettison.settle import working_hours
@@ -53,6 +53,17 @@ def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
         ("open", ""),
         ("lost", "a file is gone"),
     ]
+
+
+def test_what_was_only_assumed_is_looked_at_by_a_run_that_does_not_assume_it() -> None:
+    windows = tuple(Window(10 * n, 10 * n + 10) for n in range(3))
+    looks = Look(3, 4, windows[:2], assumed=True), Look(6, 7, windows[2:])
+    record = Settled(looks=looks, parts=(Part(number=1, windows=windows[:1], through=9, at_s=1.0),))
+    assert record.begun("exact", "ab", in_order=True).looks == looks
+    again = record.begun("exact", "ab", in_order=False)
+    assert again.looks == looks[1:]
+    assert again.settled == {windows[0]}, "for good"
+    assert str(summary(again)).startswith("of 2 windows that rows were dropped from: 1 settled, 1 open, 0 lost")
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
@@ -110,6 +121,14 @@ def test_it_works_no_faster_and_at_no_other_hours_than_it_may(tmp_path: Path, mo
     manners.rest(1000, took_s=4.0)
     manners.rest(1000, took_s=40.0)
     assert slept == [6.0, 0.0]
+    assert manners.at_once(10**7) == 6000, "what it may read in a minute: then it holds within a part"
+    assert (Manners().at_once(50), manners.at_once(50)) == (50, 50)
+
+
+@pytest.mark.parametrize("rows_per_s", [0.0, -1.0, float("nan")])
+def test_no_rows_a_second_are_refused(rows_per_s: float) -> None:
+    with pytest.raises(InvalidSetting, match="`rows_per_s` must be a positive number"):
+        Manners(rows_per_s)
 
 
 def test_it_stops_for_a_live_query_that_sheds(tmp_path: Path) -> None:
@@ -122,6 +141,12 @@ def test_it_stops_for_a_live_query_that_sheds(tmp_path: Path) -> None:
     try:
         assert sheds(home, 1e9 + 2)
         assert not sheds(home, 1e9 + 1000), "that was long ago"
+        ledger.batch(Stats(7, 1e9, 400.0, {"rows": PointStats(10, 4)}), latency_s=1.0)
+        assert sheds(home, 1e9 + 1000), "its batches take that long"
+        ledger.start(1e9, dry_run=True)
+        assert not sheds(home, 1e9 + 2), "it only counts what it would drop"
+        ledger.start(1e9, dry_run=False)
+        assert sheds(home, 1e9 + 2)
         ledger.batch(Stats(1, 1e9 + 3, 1.0, {"rows": PointStats(10, 10)}), latency_s=1.0)
         assert not sheds(home, 1e9 + 5), "everything is kept again"
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from jettison.core.taken import SourceStretch, Taken
 from jettison.policies.window.window_grid import Grid
 from jettison.settle.history import History, Span, history
 from jettison.settle.settlement import LOOK_ROWS, PART_ROWS
-from jettison.settle.touched_windows import Look, Window, all_windows, closed, in_order, needed, parts, to_look_at
+from jettison.settle.touched_windows import Held, Look, Window, all_windows, closed, in_order, to_look_at
 
 LENGTH, SLIDE, DELAY = 6, 3, 4
 
@@ -41,13 +42,12 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 
 @st.composite
 def ordered_streams(draw: st.DrawFn) -> list[Batch]:
-    """As above, but no row comes later than the watermark of an unshed run allows."""
-    batches, newest = list[Batch](), 100
+    """As above, but no row comes so late that Spark, unshed, would drop it: by the watermark of the batch before."""
+    batches, before, newest = list[Batch](), 100, 100
     for batch in draw(streams()):
-        lowest = newest - DELAY
-        times = draw(st.lists(st.integers(lowest, newest + 10), max_size=5))
+        times = draw(st.lists(st.integers(before - DELAY, newest + 10), max_size=5))
         kept = [time for time in times if batch.kept == batch.times or draw(st.booleans())]
-        newest = max([newest, *times])
+        before, newest = newest, max([newest, *times])
         batches.append(Batch(times, kept, batch.recorded))
     return batches
 
@@ -86,20 +86,48 @@ def looked_at(batches: list[Batch], known: History, most_rows: int) -> list[Look
 def test_what_is_read_holds_all_rows_of_each_window(batches: list[Batch], look_rows: int, part_rows: int) -> None:
     known = history(on_record(batches))
     looks = looked_at(batches, known, look_rows)
-    touched = all_windows(looks)
+    touched, held = all_windows(looks), Held(known, looks)
     done: list[Window] = []
-    for part in parts(closed(touched, known), known, looks, part_rows):
+    for part in held.parts(closed(touched, known), part_rows):
         read = [
-            time
-            for span in needed(part, known, looks)
-            for batch in batches[span.first : span.last + 1]
-            for time in batch.times
+            time for span in held.spans(part) for batch in batches[span.first : span.last + 1] for time in batch.times
         ]
         for window in part:
             theirs = [time for batch in batches for time in batch.times if window in windows_of(time)]
             assert sorted(time for time in read if window in windows_of(time)) == sorted(theirs)
         done += part
     assert sorted(done) == sorted(closed(touched, known)), "each once"
+
+
+def simply_needed(windows: list[Window], known: History, looks: list[Look]) -> list[Span]:
+    """What is needed, by trying each batch with each window."""
+
+    def holds(span: Span, window: Window) -> bool:
+        if not span.shed:
+            return span.may_hold(window.start_us, window.end_us - 1)
+        return any(window in look.windows and look.first <= span.last and span.first <= look.last for look in looks)
+
+    return [span for span in known.spans if any(holds(span, window) for window in windows)]
+
+
+@given(streams(), st.integers(1, 20), st.sets(st.integers(0, 7)), st.data())
+def test_the_batches_of_a_window_are_found_without_trying_each(
+    batches: list[Batch], most_rows: int, unknown: set[int], data: st.DataObject
+) -> None:
+    """Also where event times of some are not known."""
+    records = on_record(batches)
+    for record in records[1:]:
+        if record["batch_id"] in unknown:
+            record["taken"] |= {"oldest_us": None, "newest_us": None}
+    known = history(records)
+    looks = looked_at(batches, known, most_rows)
+    windows = sorted(all_windows(looks))
+    some = data.draw(st.lists(st.sampled_from(windows))) if windows else []
+    assert Held(known, looks).spans(some) == simply_needed(some, known, looks)
+    for part in (found := list(Held(known, looks).parts(windows, most_rows))):
+        assert len(part) == 1 or sum(span.rows for span in simply_needed(part, known, looks)) <= most_rows
+    for part, after in pairwise(found):
+        assert sum(span.rows for span in simply_needed([*part, after[0]], known, looks)) > most_rows
 
 
 @given(streams())
@@ -121,27 +149,39 @@ def test_no_batch_is_looked_at_twice(batches: list[Batch]) -> None:
 
 @given(streams(), st.data())
 def test_rows_of_a_lost_batch_lie_where_windows_are_lost(batches: list[Batch], data: st.DataObject) -> None:
-    """As far as the stream keeps to its watermark: no row older than it, none newer than a later one by its delay."""
+    """As far as the stream keeps to its watermark, which decides on the rows of the batch after the next alone."""
     known = history(on_record(batches))
-    shed = [span for span in known.spans if span.shed]
-    if not shed:
+    places = [place for place, span in enumerate(known.spans) if span.shed]
+    if not places:
         return
-    span = data.draw(st.sampled_from(shed))
+    place = data.draw(st.sampled_from(places))
+    span, newest = known.spans[place], [0, 0]
     low, high = known.doubtful_us(span, DELAY)
-    later = [time for batch in batches[span.last + 1 :] for time in batch.times]
-    for time in (time for batch in batches[span.first : span.last + 1] for time in batch.times):
-        in_order = time >= (span.watermark_us or 0) and all(time <= other + DELAY for other in later)
-        assert not in_order or low <= time <= high
+    for batch in batches:
+        newest.append(max([newest[-1], *batch.kept]))
+    for number in range(span.first, span.last + 1):
+        later = [time for batch in batches[number + 2 :] for time in batch.times]
+        for time in batches[number].times:
+            in_order = time >= newest[number] - DELAY and all(time <= other + DELAY for other in later)
+            assert not in_order or low <= time <= high
+
+
+def test_rows_of_the_next_batch_may_be_older_than_the_watermark_says() -> None:
+    """Spark drops what comes too late for a batch by the watermark of the one before."""
+    batches = [Batch([10], [10], True), Batch([30], [], True), Batch([7], [7], True), Batch([40], [40], True)]
+    known = history(on_record(batches))
+    assert known.doubtful_us(known.spans[1], DELAY)[1] == 40 + DELAY
+    assert known.in_order_us(DELAY) == {}, "at first the watermark is not known"
 
 
 @given(ordered_streams(), st.integers(1, 20))
 def test_where_the_stream_keeps_to_its_watermark_nobody_has_to_look(batches: list[Batch], most_rows: int) -> None:
     known = history(on_record(batches))
     for run in to_look_at(known, [], most_rows):
-        look = in_order(known, run, Grid(LENGTH, SLIDE), DELAY)
+        look = in_order(known.in_order_us(DELAY), run, Grid(LENGTH, SLIDE))
         if look is not None:
             times = [time for span in run for batch in batches[span.first : span.last + 1] for time in batch.times]
-            assert (look.first, look.last) == (run[0].first, run[-1].last)
+            assert (look.first, look.last, look.assumed) == (run[0].first, run[-1].last, True)
             assert set().union(*map(windows_of, times)) <= set(look.windows)
 
 
@@ -166,18 +206,19 @@ def test_rows_read_are_little_more_than_rows_needed(minutes: int, is_in_order: b
     for run in to_look_at(known, [], LOOK_ROWS):
         starts = range(run[0].first // 5 * 5, run[-1].last + 1, 5)
         found = Look(run[0].first, run[-1].last, tuple(Window(n * second, (n + 5) * second) for n in starts))
-        looks.append((in_order(known, run, grid, 2 * second) if is_in_order else None) or found)
+        looks.append((in_order(known.in_order_us(2 * second), run, grid) if is_in_order else None) or found)
     windows = closed(all_windows(looks), known)
-    read = sum(span.rows for part in parts(windows, known, looks, PART_ROWS) for span in needed(part, known, looks))
+    held = Held(known, looks)
+    read = sum(span.rows for part in held.parts(windows, PART_ROWS) for span in held.spans(part))
     assert read <= 1.2 * 5 * rows * len(windows)
 
 
 def test_a_batch_without_later_rows_and_one_after_a_long_gap_have_to_be_looked_at() -> None:
     known, grid = long_history(10, 5, range(4, 10)), Grid(5 * 10**6, 5 * 10**6)
-    first, last = [known.spans[4]], [known.spans[9]]
-    assert in_order(known, first, grid, 0) is not None
-    assert in_order(known, last, grid, 0) is None
-    assert in_order(known, first, Grid(10, 10), 0) is None, "too many windows to name"
+    ranges = known.in_order_us(0)
+    assert in_order(ranges, [known.spans[4]], grid) is not None
+    assert in_order(ranges, [known.spans[9]], grid) is None
+    assert in_order(ranges, [known.spans[4]], Grid(10, 10)) is None, "too many windows to name"
 
 
 def test_a_dry_run_and_what_a_function_drops() -> None:
@@ -228,7 +269,7 @@ def test_rows_whose_times_are_not_known_may_lie_in_any_window(times: tuple[int |
     sources = (SourceStretch(rows=2, end=1),)
     kept, shed = Span(0, 0, False, sources, *times), Span(1, 1, True, (SourceStretch(rows=1, end=2),))
     window = Window(100, 110)
-    found = needed([window], History((kept, shed)), [Look(1, 1, (window,))])
+    found = Held(History((kept, shed)), [Look(1, 1, (window,))]).spans([window])
     assert found == ([shed] if times == (1, 2) else [kept, shed])
     nothing = Span(0, 0, False, (SourceStretch(rows=0, end=1),))
-    assert needed([window], History((nothing, shed)), [Look(1, 1, (window,))]) == [shed]
+    assert Held(History((nothing, shed)), [Look(1, 1, (window,))]).spans([window]) == [shed]

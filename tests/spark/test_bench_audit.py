@@ -32,6 +32,7 @@ def test_bounds_of_a_stream_are_held_against_the_settled_truth(spark: SparkSessi
     assert sum(bounds for bounds, _ in results["avg"].config["by_rows_kept"].values()) == by_policy[0].bounded
     assert results["avg"].config["windows"] == 0, "five bounds in a window are too few to speak of it"
     assert results["avg"].bar.at_least == 93.0
+    assert audits._wrong_exact("made up", verdicts).holds
 
 
 def test_a_stream_that_is_not_there_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,25 @@ def test_of_several_watermarks_spark_tells_the_times_of_one(watermarks: int, is_
     assert heard.times_are_of_all is not is_known
 
 
+MARKED = "~EventTimeWatermark 1, at#9, 1 seconds\n            +- ~Relation"
+
+
+@pytest.mark.parametrize(
+    ("sides", "is_known"),
+    [
+        ((MARKED, "~Relation"), False),
+        (("~Project\n      :     +- StreamingDataSourceV2Relation", MARKED), False),
+        ((MARKED, "Project\n            +- Relation"), True),
+    ],
+)
+def test_times_are_of_all_rows_only_if_all_pass_the_watermark(sides: tuple[str, str], is_known: bool) -> None:
+    """What is no stream needs none."""
+    one, other = sides
+    two = f"\n      +- ~Union\n         :- {one}\n         +- {other}\n"
+    heard, _ = read(PLAIN.replace("\n      +- ~Relation [id#1L,key#2] json\n", two))
+    assert heard.times_are_of_all is is_known
+
+
 def test_a_plan_that_shows_all_guards_is_read_once() -> None:
     heard, printed = read(PLAIN, batches=5)
     assert (printed, heard.dependent, heard.found, heard.faults) == (1, [], [({}, None)], [])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -80,6 +80,7 @@ def shed(spark: SparkSession, stream: Path, tmp_path: Path) -> Path:
             told.batch(("a", "00:01:31"), ("a", "00:00:14"))  # one comes too late
             told.batch(("b", "00:02:00"), ("d", "00:00:59"), keep=False)
             told.batch(("a", "00:03:00"))
+            told.batch(("a", "00:03:00"))  # the next one's rows may be older than the watermark says
             told.batch(("b", "00:03:01"), keep=False)  # in windows that nothing closes
     shutil.copytree(stream / "checkpoint", tmp_path / "checkpoint")
     shutil.copytree(stream / "out", tmp_path / "given", ignore=shutil.ignore_patterns("_spark_metadata"))
@@ -133,7 +134,7 @@ def test_settled_answers_are_those_of_all_rows(spark: SparkSession, shed: Path, 
     rows = spark.read.parquet(str(shed.parent / "settled"))
     assert {row["status"] for row in rows.select("n.*").collect()} == {"exact"}
     assert rows.where("n.lower <> n.value or n.upper <> n.value or settled_at is null").count() == 0
-    assert done.rows_read < 13, "batches without rows of these windows are not read"
+    assert done.rows_read < 14, "batches without rows of these windows are not read"
 
     again = settle(spark, shed)
     assert (again.settled, again.before, again.rows_read) == (0, len(CLOSED), 0)
@@ -165,16 +166,23 @@ def test_in_a_stream_that_keeps_to_its_watermark_rows_are_read_once(
     plan = settle(spark, shed, in_order=True, dry_run=True)
     assert looked == [load(storage.home(shed)).looks[-1].first]
     assert plan.seconds_to_go is not None
+    looked.clear()
+    again = settle(spark, shed, in_order=True, dry_run=True)
+    assert again.seconds_to_go, "also where nobody looked: a sample was read"
+    assert looked
     done = settle(spark, shed, in_order=True)
     assert (done.settled, done.ready, done.lost) == (plan.ready, 0, ())
     exact, true = settled(spark, shed), truth(spark, stream)
-    # Rows may lie from the watermark on, and until the next rows come and the watermark with them.
-    also = {"00:00:25", "00:00:30", "00:01:25", "00:01:30"}
-    assert {start for _, start in exact} == CLOSED - {"00:00:50", "00:00:55"} | also
+    # Rows may lie from the watermark of the batch before on, and until the next rows come and the watermark with them.
+    also = {"00:00:25", "00:00:30", "00:01:00", "00:01:25", "00:01:30"}
+    assert {start for _, start in exact} == CLOSED | also
     assert exact == {key: true[key] for key in true if key[1] in {start for _, start in exact}}
-    later = settle(spark, shed, dry_run=True).seconds_to_go
+    later = settle(spark, shed, in_order=True, dry_run=True).seconds_to_go
     assert later == 0.0, "nothing is left to do"
     assert load(storage.home(shed)).rows_per_s
+    looked.clear()
+    settle(spark, shed, dry_run=True)
+    assert len(looked) == 2, "a run that does not assume it looks at those batches, too"
 
 
 @pytest.mark.long
@@ -251,7 +259,8 @@ def test_what_cannot_be_read_is_lost_and_nothing_is_guessed(spark: SparkSession,
     try:
         done = settle(spark, shed)
         assert [(lost.first, "0001.json is gone" in lost.reason) for lost in done.lost] == [(2, True)]
-        expected = {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED and key[1] > "00:00:40"}
+        # Its rows may be as new as those of the batch after the next one, and newer by the delay: up to 00:01:10.
+        expected = {key: n for key, n in truth(spark, stream).items() if key[1] in CLOSED and key[1] > "00:01:10"}
         assert settled(spark, shed) == {key: n for key, n in expected.items() if key[1] < "23:00:00"}
         file.write_text(whole.splitlines()[0] + "\n")  # there again, but not all of it
         (lost,) = settle(spark, shed).lost
@@ -344,9 +353,20 @@ PASTS = st.builds(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each example is a stream that runs for seconds
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(past=PASTS, part_rows=st.sampled_from([30, 10**6]), look_rows=st.sampled_from([30, 10**6]))
+@example(
+    past=Past(runs=[3, 3], shares=[0.3, 0.2, 0.5] * 4 + [0.2], late_s={2: 15.0, 4: 40.0}, settle_after={0}),
+    part_rows=30,
+    look_rows=30,
+    in_order=False,
+)
+@given(
+    past=PASTS,
+    part_rows=st.sampled_from([30, 10**6]),
+    look_rows=st.sampled_from([30, 10**6]),
+    in_order=st.booleans(),
+)
 def test_whatever_was_shed_is_settled(
-    spark: SparkSession, policy: str, past: Past, part_rows: int, look_rows: int
+    spark: SparkSession, policy: str, past: Past, part_rows: int, look_rows: int, in_order: bool
 ) -> None:
     """Under any policy, budgets, restarts and late rows: row for row what an unshed run in batch mode gives."""
 
@@ -368,7 +388,10 @@ def test_whatever_was_shed_is_settled(
 
     expected: list[Any] = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder, in_order = Path(scratch), not past.late_s  # then windows are settled, too, that have no rows
+        folder, in_order = (
+            Path(scratch),
+            in_order and not past.late_s,
+        )  # then windows are settled that have no rows, too
         for run, files in enumerate(past.runs):
             first, last = sum(past.runs[:run]), run == len(past.runs) - 1
             land(folder / "in", range(first, first + files), groups=20, late_s=past.late_s)
@@ -530,3 +553,28 @@ def test_an_audit_finds_what_the_bounds_were_worth(spark: SparkSession, shed: Pa
     assert policy.median_error == pytest.approx(0.1)
     assert verdicts["under    100 rows kept"].compared == len(keys) - 1
     assert sum(one.compared for by, one in verdicts.items() if by.startswith("window ")) == len(keys) - 1
+
+
+def test_an_audit_judges_few_rows_apart_and_finds_exact_answers_that_are_wrong(spark: SparkSession, shed: Path) -> None:
+    """Also of groups that the truth lacks; of windows that are not settled it says nothing."""
+    settle(spark, shed)
+    exact = spark.read.parquet(str(shed.parent / "settled")).drop("settlement", "settled_at")
+    place = F.expr("row_number() over (order by window, key)")
+    off = F.when(F.col("place") <= 2, 0.0).otherwise(1.0)
+    # Two are right and exact, one exact and wrong, three have bounds that do not hold, all others ones that do.
+    answer = F.struct(
+        (F.col("n")["value"] + off).cast("bigint").alias("value"),
+        (F.col("n")["value"] + F.when(F.col("place") <= 6, off).otherwise(0.0)).alias("lower"),
+        (F.col("n")["value"] + off).alias("upper"),
+        F.lit(2).cast("bigint").alias("kept"),
+        F.when(F.col("place") <= 3, "exact").otherwise("few rows").alias("status"),
+    )
+    given = exact.withColumn("place", place).select("window", "key", answer.alias("n"))
+    nobody = given.limit(1).withColumn("key", F.lit("nobody"))
+    later = F.expr("named_struct('start', window.start + interval 1 day, 'end', window.end + interval 1 day)")
+    more = given.union(nobody).union(given.withColumn("window", later))
+    verdict = audit(spark, shed, more)[0]
+    settled = exact.count()
+    assert (verdict.compared, verdict.bounded, verdict.few_rows) == (settled, 0, settled - 3)
+    assert verdict.few_coverage == pytest.approx(1 - 3 / (settled - 3))
+    assert (verdict.wrong_exact, verdict.missing, verdict.surplus) == (2, 0, 1), "one of them is nobody's"

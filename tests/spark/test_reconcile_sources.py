@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from jettison.settle.audited import audit
 from jettison.settle.settle_command import run_reconcile, told
 from jettison.settle.settled_record import load, stretches, summary
 from jettison.settle.settlement import Settlement, reconcile
+from jettison.settle.stretch import Reading
 from told_stream import SCHEMA, Told
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "one_partition")]
@@ -76,9 +78,12 @@ TRUE = {("a", "00:00:00"): 1, ("b", "00:00:00"): 1, ("c", "00:00:00"): 1, ("a", 
 
 
 def test_settled(spark: SparkSession, shed: Path) -> None:
-    done = settle(spark, shed)
+    said: list[str] = []
+    done = settle(spark, shed, progress=lambda doing, rows, of: said.append(doing))
     assert (done.settled, done.lost) == (2, ())
     assert settled(spark, shed) == TRUE
+    left = r"settling windows, about [\d,]+ s left"
+    assert any(re.fullmatch(left, words) for words in said), "also of a single part, whose bar does not move"
 
 
 @pytest.fixture
@@ -187,7 +192,7 @@ def test_a_file_that_goes_between_two_parts_is_not_taken_for_one_that_is_there(
     rounds: list[str] = []
 
     def progress(doing: str, rows: int, of: int) -> None:
-        rounds.append(doing)
+        rounds.append(doing.partition(",")[0])
         if rounds.count("settling windows") == 2:
             rewrite(file_of(shed, 2), lambda text: text.replace('"a"', '"b"'))
 
@@ -210,6 +215,32 @@ def test_a_file_that_is_changed_while_it_is_read_is_lost(spark: SparkSession, sh
     done = settle(spark, shed, query)
     assert done.settled == 0
     assert done.lost_windows == 2
+
+
+def test_answers_are_not_seen_before_their_rows_are_proven(
+    spark: SparkSession, shed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark reads no folder whose name begins with `_`; what a run leaves there the next one removes."""
+    to, seen = shed / "settled", list[list[str]]()
+
+    def check(self: Reading) -> int:
+        seen.append([path.parent.name for path in to.rglob("*.parquet")])
+        if not stopped:
+            stopped.append(True)
+            raise KeyboardInterrupt
+        return checked(self)
+
+    settle(spark, shed, dry_run=True)
+    stopped, checked = list[bool](), Reading.check
+    monkeypatch.setattr(Reading, "check", check)
+    with pytest.raises(KeyboardInterrupt):
+        settle(spark, shed)
+    assert seen.pop(0) == ["settlement=1"]
+    assert not list(to.glob("settlement=*"))
+    assert settle(spark, shed).settled == 2
+    assert seen == [["settlement=2"]], "what was left there is gone"
+    assert [path.parent for path in to.rglob("*.parquet")] == [to / "settlement=2"]
+    assert settled(spark, shed) == TRUE
 
 
 def test_rows_of_a_batch_that_is_not_on_record_count_too(spark: SparkSession, shed: Path) -> None:

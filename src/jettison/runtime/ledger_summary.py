@@ -22,8 +22,8 @@ class Ranges(Struct, array_like=True):
     >>> ranges = Ranges.of([3, 1, 2, 7])
     >>> ranges.stretches, 2 in ranges, 4 in ranges, ranges.missing(0)
     ([(1, 3), (7, 7)], True, False, [0, 4, 5, 6])
-    >>> ranges.meet(4, 6), ranges.meet(0, 1)
-    (False, True)
+    >>> ranges.meet(4, 6), ranges.meet(0, 1), ranges.cover(0, 1), ranges.cover(2, 3)
+    (False, True, False, True)
     """
 
     stretches: list[tuple[int, int]] = field(default_factory=list)
@@ -42,6 +42,11 @@ class Ranges(Struct, array_like=True):
         """Whether any number from the first to the last is there."""
         place = bisect.bisect_right(self.stretches, last, key=lambda stretch: stretch[0])
         return place > 0 and first <= self.stretches[place - 1][1]
+
+    def cover(self, first: int, last: int) -> bool:
+        """Whether all numbers from the first to the last are there."""
+        place = bisect.bisect_right(self.stretches, first, key=lambda stretch: stretch[0])
+        return place > 0 and last <= self.stretches[place - 1][1]
 
     def update(self, more: Iterable[tuple[int, int]]) -> None:
         """Take in stretches, each from its first to its last number."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,7 +19,9 @@ from pyspark.sql.types import StructType, TimestampType
 from jettison.answers.answer_status import EXACT
 from jettison.errors import InvalidInput, Unsupported, refuse
 from jettison.policies.window.window_grid import Grid
+from jettison.settle.live_session import adopted
 from jettison.settle.touched_windows import Window
+from jettison.spark import doubts
 from jettison.spark.explained import Node, analyzed_plan, explained
 
 Query = Callable[..., DataFrame]
@@ -41,7 +43,14 @@ _JOIN = (
 )
 _BY_WINDOW = re.compile(r"\bwindow#\d+-T\d+ms")  # of the watermark's column
 # What differs from one time to the next that the same query is written.
-_CHANGES = re.compile(r"#\d+L?|\bx_\d+|\b[0-9a-f]{12}:|EventTimeWatermark [\w-]+")
+_CHANGES = re.compile(r"#\d+L?|\bx_\d+|\b[0-9a-f]{12}:|EventTimeWatermark [\w-]+|(?<=CTERelation...) \d+|@[0-9a-f]+\b")
+_ALL_FIELDS = {"spark.sql.debug.maxToStringFields": str(2**31 - 1)}
+_CHANCE = re.compile(
+    r"\b(current_(?:timestamp|date|time)|now|localtimestamp|rand(?:om|n|str)?|uniform|uuid|shuffle"
+    r"|monotonically_increasing_id|spark_partition_id)\(",
+    re.I,
+)
+_WINDOW_MARKS = {"spark.timeWindow", "spark.watermarkDelayMs"}
 # How Spark finds the windows of a time: their offset and slide, and further on their size.
 _TIME = r"precisetimestampconversion\([^()]*-T\d+ms, TimestampType, LongType\)"
 _START = re.compile(rf"\({_TIME} - (-?\d+)\) % (\d+)\)")
@@ -116,14 +125,21 @@ def shape_of(spark: SparkSession, query: Query, schemas: Sequence[StructType]) -
     answers = query(*[_stream(spark, schema) for schema in schemas])
     if not isinstance(answers, DataFrame):
         refuse("the query must return a DataFrame", repr(answers), hint="return its answers", error=InvalidInput)
-    text = explained(answers.explain)
+    with adopted(spark, _ALL_FIELDS):
+        text = explained(answers.explain)
     plan = analyzed_plan(text)
     if not plan:
         _refuse_plan("a plan that Spark has cut short")
-    words = "\n".join(_CHANGES.sub("", node.text) for node in _checked(plan))
+    words = "\n".join(_CHANGES.sub("", words) for words in _checked(plan))
     delay_us = max(map(int, _DELAY.findall(words))) * 1000
     fingerprint = hashlib.sha256(words.encode()).hexdigest()[:16]
-    return Shape(answers.schema, window_column(answers.schema), fingerprint, delay_us, _grid(text))
+    window = window_column(answers.schema)
+    if not answers.schema[window].metadata.keys() >= _WINDOW_MARKS:  # which each expression loses
+        hint = "return it so, under any name, and change it on the settled answers"
+        refuse(
+            "the column with the windows must be as `F.window` makes it", f"`{window}`", hint=hint, error=InvalidInput
+        )
+    return Shape(answers.schema, window, fingerprint, delay_us, _grid(text))
 
 
 def _grid(plan: str) -> Grid | None:
@@ -157,28 +173,41 @@ def _is_window(kind: Any) -> bool:
     return all(isinstance(field.dataType, TimestampType) for field in kind.fields)
 
 
-def _checked(plan: Sequence[Node]) -> list[Node]:
-    """The operators between the answers and the sources."""
+def _checked(plan: Sequence[Node]) -> list[str]:
+    """The operators between the answers and the sources, and what they read beside, as texts."""
     ours = {node for node in plan if _MARK in node.text and "SubqueryAlias" in node.text}
-    passed: list[Node] = []
-    _descend(plan[0], ours, passed, in_window=False)
-    if (watermarks := sum(map(_is_watermark, passed))) != 1:
+    passed: dict[_Way, list[str]] = {}
+    _descend(_Way(plan[0]), ours, passed)
+    if (watermarks := len({way.node for way in passed if _is_watermark(way.node)})) != 1:
         _refuse_plan(f"{watermarks} watermarks")
-    return passed
+    return [text for texts in passed.values() for text in texts]
 
 
-def _descend(node: Node, ours: set[Node], passed: list[Node], *, in_window: bool) -> None:
-    """Go down to the sources; `in_window` says whether the aggregate has been passed."""
+class _Way(NamedTuple):
+    """An operator on the way down to the sources; whether the aggregate, and the watermark, have been passed above it."""
+
+    node: Node
+    in_window: bool = False
+    is_marked: bool = False
+
+
+def _descend(way: _Way, ours: set[Node], passed: dict[_Way, list[str]]) -> None:
+    node, in_window, is_marked = way
     if node in ours:
         if not in_window:
             _refuse_plan("rows that no window holds together")
+        if not is_marked:  # the ledger knows nothing of their event times
+            _refuse_plan("rows that pass no watermark")
         return
-    if node in passed:  # two branches have met
+    if way in passed:  # two branches have met
         return
-    passed.append(node)
     ways = [child for child in node.children if child.below & ours]
+    beside = [text for child in node.children if child not in ways for text in _written(child)]
+    passed[way] = [node.text, *beside]
     operator = node.text.split(" ")[0].lstrip("~")
     if operator == "Aggregate":
+        if in_window:
+            _refuse_plan("a second aggregate")
         if not _BY_WINDOW.search(node.text.partition("], [")[0]):
             _refuse_plan("an aggregate by other keys than windows")
         in_window = True
@@ -187,8 +216,16 @@ def _descend(node: Node, ours: set[Node], passed: list[Node], *, in_window: bool
             _refuse_plan(node.text.splitlines()[0][:80])
     elif not (_BELOW if in_window else _ABOVE).match(node.text):
         _refuse_plan(f"{operator} {'before' if in_window else 'after'} its aggregate")
-    for way in ways:
-        _descend(way, ours, passed, in_window=in_window)
+    if in_window and (chance := _CHANCE.search("\n".join(passed[way]))):
+        _refuse_plan(f"{chance[1].lower()}(), which differs from one run to the next")
+    for child in ways:
+        _descend(_Way(child, in_window, is_marked or _is_watermark(node)), ours, passed)
+
+
+def _written(node: Node) -> list[str]:
+    """An operator and all below it, but for where answers look up whether rows are missing."""
+    texts = [node.text, *(text for child in node.children for text in _written(child))]
+    return [] if any(doubts.VIEWS in text for text in texts) else texts
 
 
 def _is_watermark(node: Node) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.answers.answer_status import BOUNDED
+from jettison.answers.answer_status import BOUNDED, EXACT, FEW_ROWS
 from jettison.core import storage
 from jettison.core.storage import Folder
 from jettison.errors import InvalidInput, refuse
@@ -18,6 +18,7 @@ from jettison.settle.answer_shape import SETTLED_AT, is_answer, window_column
 from jettison.settle.history import history
 from jettison.settle.settled_record import Settled, load
 
+_ROUNDING = 1e-9
 _SIZES = (30, 100, 1000, 10_000)
 
 
@@ -35,8 +36,12 @@ class Verdict:
         Share of the bounds that hold the truth; `None` without any.
     median_error, bias
         Median of the relative errors, and mean error over the mean of the truth, of all answers compared.
-    missing
-        Settled answers of groups of which no row was kept.
+    missing, surplus
+        Settled answers of groups of which no row was kept; answers of groups that the truth lacks.
+    few_rows, few_coverage
+        Answers made of too few rows for bounds to be trusted; share of these bounds that hold the truth.
+    wrong_exact
+        Answers that were called exact and are not: there must be none.
     """
 
     by: str
@@ -47,6 +52,10 @@ class Verdict:
     median_error: float | None
     bias: float | None
     missing: int
+    surplus: int
+    few_rows: int
+    few_coverage: float | None
+    wrong_exact: int
 
 
 def audit(
@@ -80,6 +89,12 @@ def audit(
     given = answers if isinstance(answers, DataFrame) else _read(spark, str(answers))
     exact = _confirmed(spark, record).drop(SETTLED_AT)
     window = window_column(given.schema)
+    edges = [F.unix_micros(F.col(window)[edge]).alias(f"{edge}_us") for edge in ("start", "end")]
+    settled = spark.createDataFrame(sorted(record.settled), "start_us bigint, end_us bigint")
+    given = given.withColumns(dict(zip(settled.columns, edges, strict=True))).join(
+        settled, settled.columns, "left_semi"
+    )
+    given = given.drop(*settled.columns)
     columns = [field.name for field in given.schema.fields if is_answer(field.dataType)]
     if not columns:
         hint = "pass the path to which the live query writes answers of `jt.` aggregates"
@@ -118,16 +133,17 @@ def _comparisons(
     on = same[0]
     for one in same[1:]:
         on = on & one
-    joined = true.alias("exact").join(given.alias("given"), on, "left")
+    joined = true.alias("exact").join(given.alias("given"), on, "full")
     answer = F.col(f"given.{name}")
     compared = joined.select(
-        F.date_format(F.col(f"exact.{window}")["start"], "yyyy-MM-dd HH:mm:ss").alias("window"),
+        F.date_format(F.coalesce(f"exact.{window}", f"given.{window}")["start"], "yyyy-MM-dd HH:mm:ss").alias("window"),
         answer["value"].cast("double").alias("value"),
         answer["lower"].alias("lower"),
         answer["upper"].alias("upper"),
         answer["kept"].alias("kept"),
-        (answer["status"] == BOUNDED).alias("is_bounded"),
+        answer["status"].alias("status"),
         "truth",
+        F.col("is_settled").isNotNull().alias("is_true"),
     )
     by = F.lit(policy), _size(), F.concat(F.lit("window "), F.col("window"))
     return [_grouped(compared, one, name) for one in by]
@@ -135,14 +151,22 @@ def _comparisons(
 
 def _grouped(compared: DataFrame, by: Column, name: str) -> Iterator[Verdict]:
     error = F.col("value") - F.col("truth")
-    covered = (F.col("lower") <= F.col("truth")) & (F.col("truth") <= F.col("upper"))
+    covered = ((F.col("lower") <= F.col("truth")) & (F.col("truth") <= F.col("upper"))).cast("double")
+    bounded, few = F.col("status") == BOUNDED, F.col("status") == FEW_ROWS
+    # Sums of fractions differ in their last digits by the order of the rows.
+    is_right = F.col("value").eqNullSafe(F.col("truth")) | (F.abs(error) <= _ROUNDING * F.abs(F.col("truth")))
+    wrong = (F.col("status") == EXACT) & ~(F.col("is_true") & F.coalesce(is_right, F.lit(False)))
     found = compared.groupBy(by.alias("by")).agg(
-        F.count("value").alias("compared"),
-        F.count_if("is_bounded").alias("bounded"),
-        F.avg(F.when(F.col("is_bounded"), covered.cast("double"))).alias("coverage"),
+        F.count(F.when(F.col("is_true"), F.col("value"))).alias("compared"),
+        F.count_if(F.col("is_true") & bounded).alias("bounded"),
+        F.avg(F.when(bounded, covered)).alias("coverage"),
         F.median(F.abs(F.try_divide(error, F.col("truth")))).alias("median_error"),
         F.try_divide(F.sum(error), F.sum(F.when(F.col("value").isNotNull(), F.abs(F.col("truth"))))).alias("bias"),
-        F.count_if(F.col("value").isNull()).alias("missing"),
+        F.count_if(F.col("is_true") & F.col("value").isNull()).alias("missing"),
+        F.count_if(~F.col("is_true") & F.col("value").isNotNull()).alias("surplus"),
+        F.count_if(F.col("is_true") & few).alias("few_rows"),
+        F.avg(F.when(few, covered)).alias("few_coverage"),
+        F.count_if(wrong).alias("wrong_exact"),
     )
     for row in found.orderBy("by").collect():
         yield Verdict(answer=name, **row.asDict())

@@ -87,30 +87,37 @@ class History:
     def doubtful_us(self, span: Span, delay_us: int) -> tuple[int, int]:
         """Between which event times rows of a shed batch lie that nobody can read, in a stream that keeps to its watermark.
 
-        Not before the watermark, or the row came too late. Not beyond the newest time known once a batch has kept
-        everything, plus the watermark's delay: no row is newer than a later one by more than that.
+        Not before the watermark of the batch before, or the row came too late. Not beyond the newest time known once a
+        batch after the next one has kept everything, plus the watermark's delay.
         """
-        newest_us = BEGINNING_US
-        for each in self.spans:
+        place, newest_us = self.spans.index(span), BEGINNING_US
+        for number, each in enumerate(self.spans):
             newest_us = max(newest_us, BEGINNING_US if each.newest_us is None else each.newest_us)
-            if each.first > span.last and not each.shed and each.newest_us is not None:
-                return span.watermark_us or BEGINNING_US, newest_us + delay_us
-        return span.watermark_us or BEGINNING_US, END_US
+            if number > place + 1 and not each.shed and each.newest_us is not None:
+                return self._late_us(place) or BEGINNING_US, newest_us + delay_us
+        return self._late_us(place) or BEGINNING_US, END_US
 
     def in_order_us(self, delay_us: int) -> dict[int, tuple[int, int]]:
         """By first batch, between which event times rows of shed batches lie, in a stream that keeps to its watermark.
 
-        Not before the watermark, or the row came too late. Not beyond the oldest of all later rows, plus the watermark's
-        delay: no row is newer than a later one by more than that. Batches of which one of these is not known are left out.
+        Not before the watermark of the batch before, or the row came too late. Not beyond the oldest of all rows after
+        the next batch, plus the watermark's delay: rows of the next one may be older still. Batches of which one of
+        these is not known are left out.
         """
         found: dict[int, tuple[int, int]] = {}
-        oldest_us = END_US
-        for span in reversed(self.spans):
-            if span.shed and oldest_us < END_US and span.watermark_us:  # at first it stands at 0
-                found[span.first] = span.watermark_us, oldest_us + delay_us
-            if span.oldest_us is not None:  # a row that came too late counts as one that came just in time
-                oldest_us = min(oldest_us, max(span.oldest_us, span.watermark_us or span.oldest_us))
+        oldest_us = next_us = END_US
+        for place in reversed(range(len(self.spans))):
+            span, late_us = self.spans[place], self._late_us(place)
+            if span.shed and oldest_us < END_US and late_us:  # at first it stands at 0
+                found[span.first] = late_us, oldest_us + delay_us
+            # A row that came too late counts as one that came just in time.
+            own_us = END_US if span.oldest_us is None else max(span.oldest_us, late_us or span.oldest_us)
+            oldest_us, next_us = min(oldest_us, next_us), own_us
         return found
+
+    def _late_us(self, place: int) -> int | None:
+        """Before what time rows come too late for a batch: Spark drops them by the watermark of the batch before it."""
+        return self.spans[place - 1].watermark_us if place else None
 
 
 def history(records: Iterable[dict[str, Any]], gone: Sequence[PrunedRecords] = ()) -> History:

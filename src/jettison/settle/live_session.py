@@ -16,10 +16,12 @@ from jettison.runtime.ledger import Ledger
 
 def live_session(checkpoint: str | Path) -> Mapping[str, str]:
     """Those of the query's last run; nothing where they are not on record."""
-    ledger = Ledger(storage.home(checkpoint) / "ledger")
-    before: Mapping[str, Any] = next((each.start for each in ledger.pruned() if each.start), {})
-    start = ledger.last("start") or before
-    return dict(start.get("session", {}))
+    return dict(last_start(Ledger(storage.home(checkpoint) / "ledger")).get("session", {}))
+
+
+def last_start(ledger: Ledger) -> Mapping[str, Any]:
+    """What the last run said of itself when it began; in short where that record is gone."""
+    return ledger.last("start") or next((each.start for each in ledger.pruned() if each.start), {})
 
 
 @contextmanager

@@ -105,13 +105,17 @@ def run_audit(
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """One line for each verdict."""
-    table = Table("by", "answer", "compared", "with bounds", "covered", "median error", "bias", "missing")
+    bounds, errors = ("bounded", "covered", "few rows", "covered"), ("median error", "bias")
+    table = Table("by", "answer", "compared", *bounds, *errors, "missing", "surplus", "wrong `exact`")
     for one in verdicts:
-        covered = "-" if one.coverage is None else f"{100 * one.coverage:.1f} %"
+        covered, of_few = (
+            "-" if share is None else f"{100 * share:.1f} %" for share in (one.coverage, one.few_coverage)
+        )
         error = "-" if one.median_error is None else f"{100 * one.median_error:.2f} %"
         bias = "-" if one.bias is None else f"{100 * one.bias:+.2f} %"
-        counts = f"{one.compared:,}", f"{one.bounded:,}"
-        table.add_row(one.by, one.answer, *counts, covered, error, bias, f"{one.missing:,}")
+        held = f"{one.bounded:,}", covered, f"{one.few_rows:,}", of_few
+        counts = f"{one.missing:,}", f"{one.surplus:,}", f"{one.wrong_exact:,}"
+        table.add_row(one.by, one.answer, f"{one.compared:,}", *held, error, bias, *counts)
     return table
 
 

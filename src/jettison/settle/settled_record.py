@@ -85,15 +85,19 @@ class Settled(Struct, frozen=True, kw_only=True):
         """Whether rows of the window may be lost."""
         return any(lost.takes(window) for lost in self.lost)
 
-    def begun(self, to: str, query: str) -> Settled:
-        """The same, for a run of this query; refuses another query's, whose answers would not fit beside these."""
+    def begun(self, to: str, query: str, *, in_order: bool) -> Settled:
+        """The same, for a run of this query; refuses another query's, whose answers would not fit beside these.
+
+        Unless rows are `in_order` what was assumed of them is forgotten, so that somebody looks.
+        """
         if self.to and absolute(self.to) != to:
             hint = f"settle to {self.to} again, where the windows lie that are settled already"
             refuse("`to` must be where earlier answers lie", to, hint=hint)
         if self.query not in ("", query):
             hint = "settle with that query; to settle all windows again by this one, remove `jettison/settle`"
             refuse("the query must be the one that settled the windows before", "one that has changed since", hint=hint)
-        return self.saying(to=to, query=query)
+        looks = tuple(look for look in self.looks if in_order or not look.assumed)
+        return self.saying(to=to, query=query, looks=looks)
 
     def saying(self, **changes: Any) -> Settled:
         """The record with other contents."""
@@ -137,7 +141,7 @@ def summary(record: Settled) -> str | None:
     """How much of a query's windows is settled, and since when, in words; `None` where nobody has looked yet."""
     if not record.looks and not record.lost and record.unrecorded is None:
         return None
-    touched, lost = len(all_windows(record.looks)), len(record.lost_windows)
+    touched, lost = len(all_windows(record.looks) | record.settled), len(record.lost_windows)
     done, left = len(record.settled), len(record.unsettled)
     last_s = max((part.at_s or 0.0 for part in record.parts), default=0.0)
     when = f"; exact by reconciliation since {time_of(round(last_s * 1e6))}" if last_s else ""

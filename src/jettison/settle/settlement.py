@@ -28,22 +28,24 @@ from jettison.errors import CheckpointInUse, InvalidInput, explain, refuse
 from jettison.policies.window.window_grid import Grid
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
+from jettison.settle.answer_parts import AnswerParts
 from jettison.settle.answer_shape import SETTLED_AT, Query, Shape, shape_of
 from jettison.settle.delta_table import DeltaTable
 from jettison.settle.history import History, Span, history, unrecorded
 from jettison.settle.live_session import refuse_other
+from jettison.settle.reading_speed import ReadingSpeed
 from jettison.settle.settled_record import FOLDER, Part, Settled, absolute, load, save
 from jettison.settle.stretch import Source, Stretches, raise_if_other, why_gone
 from jettison.settle.touched_windows import (
+    Held,
     Look,
     Lost,
     Window,
     closed,
+    first_of,
     in_order,
     lost_between,
     merged,
-    needed,
-    parts,
     to_look_at,
 )
 from jettison.settle.working_hours import Hours, Manners
@@ -51,6 +53,7 @@ from jettison.settle.working_hours import Hours, Manners
 _T = TypeVar("_T")
 LOOK_ROWS = 2_000_000
 PART_ROWS = 20_000_000
+SAMPLE_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Settlement:
     rows_read
         Rows that the query ran over.
     rows_to_read, bytes_to_read
-        What the windows that are ready need; bytes where the source is of files.
+        What the windows that are ready need; bytes of files, and of keys and values in topics, by a sample.
     seconds, seconds_to_go
         How long the run took; about how long the rest would.
     stopped
@@ -142,7 +145,7 @@ def reconcile(
     dry_run
         Find out what there is to do, and do not do it.
     rows_per_s
-        Read no faster, on the average of a part.
+        Read no faster, on the average of a minute, or of a window that needs more.
     hours
         Work in these hours of the day only.
     beside_shedding
@@ -152,6 +155,7 @@ def reconcile(
     progress
         Told how far it is.
     """
+    manners = Manners(rows_per_s, hours, beside_shedding)
     home = storage.home(checkpoint)
     ledger = Ledger(home / "ledger")
     known = history(list(ledger.records()), ledger.pruned())
@@ -179,13 +183,12 @@ def reconcile(
         message = explain("nobody else may settle the same query", str(error).partition(". Hint")[0], hint=hint)
         raise CheckpointInUse(message) from error
     try:
-        record = load(home).begun(absolute(str(to)), shape.fingerprint)
+        record = load(home).begun(absolute(str(to)), shape.fingerprint, in_order=in_order)
         record = record.saying(unrecorded=unrecorded(Folder(checkpoint), known))
         table = None if merge is None else DeltaTable(spark, merge, shape, home)
-        manners = Manners(rows_per_s, hours, beside_shedding)
         grid = shape.grid if in_order else None
         run = _Run(home, known, stretches, shape, query, record, table, grid, manners, progress, lost)
-        return run.done(dry_run, part_rows, look_rows)
+        return run.done(dry_run, manners.at_once(part_rows), manners.at_once(look_rows))
     finally:
         owner.release()
 
@@ -211,10 +214,11 @@ class _Run:
         self._shape, self._query, self._table = shape, query, table
         # A file may have been put back, so all that was lost is tried again; until then it stays on record as lost.
         self._record, self._lost_before = record.saying(lost=()), record.lost
+        self._folders = AnswerParts(record.to)
         self._grid, self._manners, self._progress, self._taken_over = grid, manners, progress, taken_over
+        self._ranges_us = known.in_order_us(shape.delay_us) if grid else {}
         self._began_s = time.monotonic()
-        self._rows_read, self._read_s = 0, 0.0
-        self._looked_rows, self._looked_s = 0, 0.0
+        self._speed = ReadingSpeed(record.rows_per_s, manners.rows_per_s)
         self._stopped = ""
 
     def done(self, dry_run: bool, part_rows: int, look_rows: int) -> Settlement:
@@ -225,18 +229,20 @@ class _Run:
         for run in runs:
             if self._must_stop():
                 break
-            self._progress("looking for windows", self._looked_rows, to_look)
+            self._progress("looking for windows", self._speed.looked.rows, to_look)
             self._look(run)
         self._give_up_unfinished()
         self._lose_gone(self._ready())
         if not dry_run and not self._stopped:
             self._settle(part_rows)
         ready = self._ready()
-        spans = needed(ready, self._known, self._record.looks)
+        spans = self._held.spans(ready)
         rows = sum(span.rows for span in spans)
+        if dry_run and rows and self._speed.seconds_for(rows) is None:
+            self._sample(spans)
         if not dry_run and not self._stopped:
             self._lost_before = ()
-        self._say(**{"rows_per_s": self._rows_read / self._read_s} if self._rows_read else {})
+        self._say(**{"rows_per_s": speed} if (speed := self._speed.settled.rows_per_s) else {})
         told = self._whole_record if self._stopped else self._record
         return Settlement(
             settled=len(self._record.settled - before),
@@ -245,34 +251,42 @@ class _Run:
             waiting=len(self._record.unsettled) - len(ready),
             lost=told.lost,
             lost_windows=len(told.lost_windows),
-            rows_read=self._rows_read,
+            rows_read=self._speed.settled.rows,
             rows_to_read=rows,
             bytes_to_read=self._stretches.bytes_of(spans),
             seconds=time.monotonic() - self._began_s,
-            seconds_to_go=self._seconds_for(rows),
+            seconds_to_go=self._speed.seconds_for(rows),
             stopped=self._stopped,
             unrecorded=self._record.unrecorded,
         )
 
-    def _seconds_for(self, rows: int) -> float | None:
-        """As fast as an earlier run; before there is one, from how fast windows were found, which takes half as long."""
-        found_s = self._looked_rows / self._looked_s / 2.0 if self._looked_rows else None
-        known_s = [speed for speed in (self._record.rows_per_s or found_s, self._manners.rows_per_s) if speed]
-        return rows / min(known_s) if known_s else None if rows else 0.0
+    def _sample(self, spans: Sequence[Span]) -> None:
+        """Run the query over a few of these batches, where nothing else tells how long they take."""
+        some, began_s = first_of(spans, SAMPLE_ROWS), time.monotonic()
+        try:
+            self._query(*self._stretches.rows(some).frames).write.format("noop").mode("overwrite").save()
+        except Exception as error:
+            raise_if_other(error)
+            return
+        self._speed.sampled.add(sum(span.rows for span in some), time.monotonic() - began_s)
+
+    @property
+    def _held(self) -> Held:
+        return Held(self._known, self._record.looks)
 
     def _ready(self) -> list[Window]:
         return closed(self._record.unsettled, self._known)
 
     def _look(self, run: Sequence[Span]) -> None:
         """Find the windows of shed batches; whatever cannot be read, alone or with others, is lost."""
-        if self._grid and (look := in_order(self._known, run, self._grid, self._shape.delay_us)):
+        if self._grid and (look := in_order(self._ranges_us, run, self._grid)):
             self._say(looks=(*self._record.looks, look))
             return
         began_s = time.monotonic()
         try:
             reading = self._stretches.rows(run)
             found = self._shape.windows(self._query(*reading.frames)).collect()
-            self._looked_rows += reading.check()
+            rows = reading.check()
         except Exception as error:
             raise_if_other(error)
             for half in _halves(run):
@@ -282,7 +296,7 @@ class _Run:
                 self._say(lost=(*self._record.lost, lost))
             return
         took_s = time.monotonic() - began_s
-        self._looked_s += took_s
+        self._speed.looked.add(rows, took_s)
         windows = tuple(sorted(Window(row["start_us"], row["end_us"]) for row in found if row["start_us"] is not None))
         self._say(looks=(*self._record.looks, Look(run[0].first, run[-1].last, windows)))
         self._manners.rest(sum(span.rows for span in run), took_s)
@@ -291,26 +305,30 @@ class _Run:
         """Remove what a run that did not end was writing; its windows are settled like others."""
         for part in self._record.parts:
             if part.at_s is None:
-                self._remove(part)
+                self._folders.remove(part.number)
         self._say(parts=tuple(part for part in self._record.parts if part.at_s is not None))
 
     def _lose_gone(self, windows: Sequence[Window]) -> None:
         """Give up windows whose rows were there when somebody looked for them, and are not any more."""
-        for span in needed(windows, self._known, self._record.looks):
+        held = self._held
+        for span in held.spans(windows):
             if why := self._stretches.missing(span):
-                theirs = [window for window in windows if span in needed([window], self._known, self._record.looks)]
+                theirs = [window for window in windows if span in held.spans([window])]
                 stretches = [Lost(span.first, span.last, why, one.start_us, one.end_us - 1) for one in merged(theirs)]
                 self._say(lost=(*self._record.lost, *stretches))
 
     def _settle(self, part_rows: int) -> None:
         """Settle all windows that are ready."""
         self._merge()
-        waiting = list(parts(self._ready(), self._known, self._record.looks, part_rows))
-        of = sum(sum(span.rows for span in needed(part, self._known, self._record.looks)) for part in waiting)
+        held = self._held
+        waiting = list(held.parts(self._ready(), part_rows))
+        of = sum(span.rows for part in waiting for span in held.spans(part))
         for windows in waiting:
             if self._must_stop():
                 return
-            self._progress("settling windows", self._rows_read, of)
+            left_s = self._speed.seconds_for(of - self._speed.settled.rows)
+            about = f", about {left_s:,.0f} s left" if left_s else ""  # a bar of one part does not move
+            self._progress(f"settling windows{about}", self._speed.settled.rows, of)
             self._settle_part(windows)
             self._merge()
         self._progress("settling windows", of, of)
@@ -320,29 +338,29 @@ class _Run:
         number = max([self._record.numbered, *(part.number for part in self._record.parts)]) + 1
         part = Part(number=number, windows=tuple(windows), through=self._known.last)
         self._say(parts=(*self._record.parts, part), numbered=number)
-        spans = needed(part.windows, self._known, self._record.looks)
+        spans = self._held.spans(part.windows)
         began_s, at_s = time.monotonic(), time.time()
         others = tuple(other for other in self._record.parts if other.number != part.number)
-        folder = self._folder(part)
         try:
             reading = self._stretches.rows(spans)
             answers = self._shape.only(self._query(*reading.frames), part.windows)
             exact = self._shape.exact(answers).withColumn(SETTLED_AT, F.timestamp_micros(F.lit(round(at_s * 1e6))))
-            exact.write.mode("overwrite").parquet(folder)
+            exact.write.mode("overwrite").parquet(self._folders.unproven(number))
             rows = reading.check()
+            self._folders.show(number)
         except Exception as error:
             raise_if_other(error)
             self._apart(part, others, spans, error)
             return
         took_s = time.monotonic() - began_s
-        self._rows_read, self._read_s = self._rows_read + rows, self._read_s + took_s
+        self._speed.settled.add(rows, took_s)
         done = msgspec.structs.replace(part, rows_read=rows, at_s=at_s)
         self._say(parts=(*others, done))
         self._manners.rest(rows, took_s)
 
     def _apart(self, part: Part, others: tuple[Part, ...], spans: Sequence[Span], error: Exception) -> None:
         """What could not be read for many windows may be readable for some of them."""
-        self._remove(part)
+        self._folders.remove(part.number)
         self._say(parts=others)
         for half in _halves(part.windows):
             self._settle_part(half)
@@ -361,17 +379,9 @@ class _Run:
             return
         for part in self._record.parts:
             if part.at_s is not None and part.merged != table.name:
-                table.replace(part.windows, self._folder(part))
+                table.replace(part.windows, self._folders.folder(part.number))
                 merged = msgspec.structs.replace(part, merged=table.name)
                 self._say(parts=tuple(merged if each is part else each for each in self._record.parts))
-
-    def _folder(self, part: Part) -> str:
-        return f"{self._record.to}/settlement={part.number}"
-
-    def _remove(self, part: Part) -> None:
-        folder = Folder(self._folder(part))
-        for name in folder.names():
-            folder.delete(name)
 
     def _say(self, **changes: object) -> None:
         if self._taken_over:  # this one was silent for too long, and must not write over what the other has done

@@ -19,10 +19,12 @@ from jettison.runtime.status import reason
 from jettison.settle.file_log import FileLog, base_path
 from jettison.settle.history import Span
 from jettison.settle.topics import TopicReader, joined, start_of, width
+from jettison.settle.touched_windows import first_of
 
 Source = Callable[[Any], Any]
 """Gives a reader the format, schema and options of a source: `spark.readStream` in the live query, `spark.read` here."""
 _ROWS = "rows"
+_SAMPLE_ROWS = 10_000
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 # In what Spark says of rows that it does not find.
@@ -74,13 +76,22 @@ class Stretches:
         return None
 
     def bytes_of(self, spans: Sequence[Span]) -> int | None:
-        """Bytes of the files of some batches; `None` where a source is no folder of files."""
-        if not all(map(_is_of_files, (stretch for span in spans for stretch in span.sources))):
-            return None
-        found = [
-            self._log(place).now(path) for place in range(len(self._sources)) for path in self._files(place, spans)
-        ]
-        return sum(info.size or 0 for info in found if info is not None)
+        """Bytes that some batches took: of files; of keys and values in topics, by the first of them. `None`: not known."""
+        found = 0
+        for place in self._places if spans else ():
+            if all(_is_of_files(span.sources[place]) for span in spans):
+                infos = map(self._log(place).now, self._files(place, spans))
+                found += sum(info.size or 0 for info in infos if info is not None)
+                continue
+            each = " + ".join(f"coalesce(length({column}), 0)" for column in ("key", "value"))
+            some = first_of([span for span in spans if span.sources[place].end is not None], 1)
+            try:
+                mean = self._frame(place, some).limit(_SAMPLE_ROWS).agg(F.avg(F.expr(each))).first()
+            except Exception as error:
+                raise_if_other(error)
+                return None
+            found += round(((mean and mean[0]) or 0.0) * sum(span.sources[place].rows for span in spans))
+        return found
 
     def rows(self, spans: Sequence[Span]) -> Reading:
         """The rows that some batches took, each with the weight of one that was certainly kept.

@@ -24,7 +24,9 @@ from jettison.runtime.companion import Companion
 from jettison.runtime.schedule import DEPENDENT_US, EVERYWHERE, NEVER_US
 from jettison.spark.channel import Channel
 
-_VIEW = f"jettison_doubts_{secrets.token_hex(8)}"
+VIEWS = "jettison_doubts_"
+"""What the names of all such views begin with."""
+_VIEW = f"{VIEWS}{secrets.token_hex(8)}"
 """Of this process alone: over Spark Connect, all clients of a server share its global views."""
 _BEFORE_ALL_TIMES = NEVER_US / 2
 _lock = threading.Lock()

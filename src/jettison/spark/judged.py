@@ -34,7 +34,7 @@ _ROW_BY_ROW = re.compile(
     r"|~?View\b"
 )
 _SOURCE = re.compile(r"~?(Relation|LocalRelation|LogicalRDD|Streaming\w*Relation)\b")
-_STREAM = re.compile(r"~|Streaming\w*Relation")  # somewhere below, because views do not say so themselves
+ON_STREAM = re.compile(r"~|Streaming\w*Relation")  # somewhere below, because views do not say so themselves
 _TIME = r"precisetimestampconversion\([^#]*#(\d+)-T\d+ms, "
 _TIME_WINDOW = re.compile(rf"named_struct\(start, knownnullable\(precisetimestampconversion\(\(\({_TIME}")
 _SESSION = re.compile(rf"named_struct\(start, precisetimestampconversion\({_TIME}")
@@ -127,7 +127,7 @@ class _Way:
 
 def _margin_us(node: Node, way: _Way, last_guards: Collection[Node]) -> int | None:
     """The margin of an answer; `None` where it cannot be judged."""
-    streams = [child for child in node.children if any(map(_STREAM.match, child.texts_below))]
+    streams = [child for child in node.children if any(map(ON_STREAM.match, child.texts_below))]
     if node.text.startswith("~Aggregate"):
         below_it = _through_aggregate(node.text, way)
     elif watermark := _WATERMARK.match(node.text):

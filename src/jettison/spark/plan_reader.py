@@ -11,7 +11,7 @@ from jettison.spark import doubts
 from jettison.spark.dependence import multipliers
 from jettison.spark.drop_point import DropPoint
 from jettison.spark.explained import Node, analyzed_plan, explained, is_cut_short, physical_plan
-from jettison.spark.judged import judged
+from jettison.spark.judged import ON_STREAM, judged
 from jettison.spark.mechanisms import Mechanism
 from jettison.spark.unweighted import unweighted
 
@@ -68,8 +68,7 @@ class PlanReader:
             self._pilot.others_drop()
         written = analyzed_plan(text)
         self._pilot.takes_every_row = bool(written) and not any(_MAY_STOP.match(node.text) for node in written)
-        # Of several, Spark tells the times of one, which may have seen other rows than the rest.
-        self._pilot.times_are_of_all = bool(written) and sum(map(_is_watermark, written)) <= 1
+        self._pilot.times_are_of_all = bool(written) and times_are_of_all(written)
         self._pilot.sees_all_input = sees_all_input(written, [point.seen_mark for point in self._points])
         margins_us, delay_us = self._tried(
             lambda: judged(written, guards.values(), self.plan_metrics, held_back=self._held_back), lambda _: ({}, None)
@@ -102,6 +101,26 @@ class PlanReader:
             words = f"the query's plan cannot be read ({type(error).__name__}: {error})"
             self._pilot.fault("answers", words)
             return otherwise(words)
+
+
+def times_are_of_all(written: Sequence[Node]) -> bool:
+    """Whether the event times that Spark tells are of all rows: all pass the only watermark.
+
+    Of several, Spark tells the times of one, which may have seen other rows than the rest.
+    """
+    watermarks = set(filter(_is_watermark, written))
+    if not watermarks:  # then it tells none
+        return True
+    ahead, seen = [written[0]], set(watermarks)
+    while ahead:
+        node = ahead.pop()
+        if node not in seen:
+            seen.add(node)
+            streams = [child for child in node.children if any(map(ON_STREAM.match, child.texts_below))]
+            if not streams:  # a source
+                return False
+            ahead += streams
+    return len(watermarks) == 1
 
 
 def _is_watermark(node: Node) -> bool:

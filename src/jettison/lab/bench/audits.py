@@ -27,7 +27,8 @@ def audits(console: Console, only: str | None = None) -> Iterator[list[Result]]:
         for one in landed(console, only):
             verdicts = judged(spark, one.folder, one.stream, one.policy)
             console.print(verdict_table([verdict for verdict in verdicts if not verdict.by.startswith("window ")]))
-            yield [_result(one.name, verdicts, answer) for answer in {verdict.answer: 0 for verdict in verdicts}]
+            answers = {verdict.answer: 0 for verdict in verdicts}
+            yield [_result(one.name, verdicts, answer) for answer in answers] + [_wrong_exact(one.name, verdicts)]
 
 
 def judged(spark: SparkSession, folder: Path, stream: Stream, policy: str) -> list[Verdict]:
@@ -50,8 +51,17 @@ def _result(name: str, verdicts: Sequence[Verdict], answer: str) -> Result:
     whole, *apart = [one for one in verdicts if one.answer == answer]
     held = {one.by: (one.bounded, one.coverage) for one in apart if one.coverage is not None}
     windows = [share for by, (bounds, share) in held.items() if by.startswith("window ") and bounds >= _ENOUGH_BOUNDS]
-    config = {name: getattr(whole, name) for name in ("compared", "bounded", "median_error", "bias", "missing")}
+    config = {
+        name: getattr(whole, name) for name in ("compared", "bounded", "median_error", "bias", "missing", "surplus")
+    }
+    config |= {name: getattr(whole, name) for name in ("few_rows", "few_coverage")}
     config |= {"windows": len(windows), "lowest_of_a_window": min(windows, default=None)}
     config["by_rows_kept"] = {by: figures for by, figures in held.items() if not by.startswith("window ")}
     covered = math.nan if whole.coverage is None else 100 * whole.coverage
     return Result(f"{name}: {answer} within bounds", covered, "%", at_least=93.0, config=config, required=True)
+
+
+def _wrong_exact(name: str, verdicts: Sequence[Verdict]) -> Result:
+    """Answers that were called exact and are not."""
+    wrong = sum(one.wrong_exact for one in verdicts if one.by.startswith("window "))
+    return Result(f"{name}: answers called exact that are wrong", wrong, "", at_most=0.0, required=True)
