@@ -29,6 +29,8 @@ def test_the_tables_on_a_page_are_those_that_its_stored_claims_give(paper: str) 
     files = {found[2] for found in BLOCK.finditer(text)}
     assert bool(files) == (paper not in KEPT_BY_HAND)
     assert {name for name in files if not (document.parent / name).exists()} == TO_BE_MEASURED.get(paper, set())
+    for name in TO_BE_MEASURED.get(paper, ()):
+        assert "*Typed by hand, from" in text.partition(f"<!-- claims of {name}")[0].splitlines()[-2]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
