@@ -15,7 +15,7 @@ from jettison.lab.prove.judge import Figures, answer_figures, batches_a_window, 
 from jettison.lab.prove.loads import Load
 from jettison.lab.prove.prepared import PreparedFeed, rows_in, schedule_of
 from jettison.lab.prove.rivals.rival import Enter, Entry, Rival, Stage
-from jettison.lab.prove.saturated import Saturated, settled
+from jettison.lab.prove.saturated import Saturated, best_of, settled
 from jettison.lab.prove.vocabulary import Plain
 from jettison.lab.prove.workload import Workload
 
@@ -66,7 +66,7 @@ class Trial:
         """The setting that a rival is judged by, from what it processes itself; one that has none is only warmed."""
         rows = self.saturated()
         if rival.sizes:
-            return max(rival.sizes, key=lambda size: rows.processes(rival.enter, size))
+            return best_of(rival.sizes, lambda size: rows.processes(rival.enter, size))
         if rival.unshed is None:
             rows.processes(rival.enter)
             return None
