@@ -167,13 +167,22 @@ def test_below_the_capacity_nobody_is_hopeless() -> None:
         ({"bound_s": 4.0}, "bound"),
         ({"seconds": 30.0}, "length of a run"),
         ({"machine": "another"}, "machine"),
-        ({"rivals": "tail"}, "entrants"),
+        ({"entered": "tail"}, "entrants"),
+        ({"rivals": ["constant"]}, "rivals that there are"),
     ],
 )
 def test_runs_that_would_not_stand_beside_the_earlier_ones_are_refused(change: dict[str, Any], what: str) -> None:
-    rivals = (change.pop("rivals", "constant"),)
+    rivals = (change.pop("entered", "constant"),)
     names = [one.name for one in entrants(all_workloads()["nexmark-q7"], ["constant"])]
-    config = {"workload": "nexmark-q7", "bound_s": 5.0, "seconds": 60.0, "machine": this_machine(), **change}
+    every = [name for name, rival in RIVALS.items() if rival.fits(all_workloads()["nexmark-q7"])]
+    config = {
+        "workload": "nexmark-q7",
+        "rivals": every,
+        "bound_s": 5.0,
+        "seconds": 60.0,
+        "machine": this_machine(),
+        **change,
+    }
     earlier = Record(config, dict.fromkeys(names, None), {name: [Figures()] for name in names})
     rows = list(map(asdict, earlier.results()))
     with pytest.raises(InvalidSetting, match=f"--resume needs the {what}"):

@@ -134,7 +134,7 @@ def _config(workload: Workload, capacity: Settled, seconds: float, rounds: int |
         "capacity_runs": [round(run) for run in capacity.runs],
         "capacity_agrees": capacity.agrees,
         "rounds": rounds,
-        "rivals": [name for name, rival in RIVALS.items() if rival.fits(workload)],
+        "rivals": _all_rivals(workload),
         "peak_rows_per_s": round(workload.shape(rows_per_s, length_s).peak_rows_per_s),
         "bound_s": BOUND_S,
         "seconds": length_s,
@@ -144,11 +144,16 @@ def _config(workload: Workload, capacity: Settled, seconds: float, rounds: int |
     }
 
 
+def _all_rivals(workload: Workload) -> list[str]:
+    return [name for name, rival in RIVALS.items() if rival.fits(workload)]
+
+
 def _require_same(record: Record, workload: Workload, entered: Sequence[Rival], seconds: float) -> None:
     """Refuse to go on with runs that would not stand beside the earlier ones."""
     names = [rival.name for rival in entered]
     for what, now, then in (
         ("entrants", names, list(record.runs)),
+        ("rivals that there are", _all_rivals(workload), record.config.get("rivals")),
         ("bound", BOUND_S, record.config["bound_s"]),
         ("length of a run", workload.seconds * seconds, record.config["seconds"]),
         ("machine", this_machine(), record.config["machine"]),
