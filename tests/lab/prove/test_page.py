@@ -21,6 +21,7 @@ CONFIG = {
     "what": "fares by zone",
     "capacity_rows_per_s": 100_000,
     "capacity_agrees": True,
+    "unsettled": [],
     "rounds": 5,
     "rivals": ["constant"],
     "peak_rows_per_s": 300_000,
@@ -83,10 +84,11 @@ def test_a_capacity_on_which_no_runs_agreed_and_rounds_that_were_not_fixed_are_s
     good = spread(0.01, 0.0, 0.9, 4.0)
     assert "capacity 100,000 rows/s, at most" in page(rows(tmp_path, jettison=good))
     assert "unless it says otherwise, 5 fixed beforehand;" in page(rows(tmp_path, jettison=good))
-    loose = {**CONFIG, "capacity_agrees": False, "rounds": None}
+    loose = {**CONFIG, "capacity_agrees": False, "unsettled": ["tail"], "rounds": None}
     text = page(rows(tmp_path, loose, jettison=good))
     assert "capacity 100,000 rows/s (no two runs agreed), at most" in text
     assert "unless it says otherwise, as many as the time allowed;" in text
+    assert "load average 1.0; no two runs agreed on what these process: tail." in text
 
 
 def test_results_of_two_measurements_are_not_shown_as_one(tmp_path: Path) -> None:

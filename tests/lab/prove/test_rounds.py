@@ -19,8 +19,9 @@ from jettison.lab.prove.judge import Figures
 from jettison.lab.prove.prove import _config, one_round, prove, warm_and_tune
 from jettison.lab.prove.record import Record, records
 from jettison.lab.prove.rivals import RIVALS, entrants
-from jettison.lab.prove.rivals.rival import Rival
+from jettison.lab.prove.rivals.rival import SAFE, Rival
 from jettison.lab.prove.saturated import MOST_RUNS, Settled, best_of, settled
+from jettison.lab.prove.trial import Trial as TheTrial
 from jettison.lab.prove.turns import turns
 from jettison.lab.prove.workloads import all_workloads, every_name
 
@@ -129,6 +130,20 @@ def test_a_rival_that_died_without_a_setting_has_none_in_a_later_command() -> No
     trial: Any = Trial()
     assert warm_and_tune(QUIET, trial, [RIVALS["constant"]], {"constant": None}) == {"constant": None}
     assert trial.done == []
+
+
+@pytest.mark.parametrize(("runs", "unsettled"), [([90.0, 95.0], []), ([10.0, 20.0] * 3, ["constant", "tail"])])
+def test_rivals_that_were_set_to_what_no_two_runs_agreed_on_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runs: list[float], unsettled: list[str]
+) -> None:
+    """What they process is measured once where it is the same query."""
+    given = iter(runs)
+    monkeypatch.setattr(TheTrial, "saturated", lambda self: SimpleNamespace(processes=lambda enter: next(given)))
+    workload = all_workloads()["taxi"]
+    trial = TheTrial(None, tmp_path, workload, workload.shape(100.0, 60.0), 5.0, 100.0)  # type: ignore[arg-type]
+    settings = [trial.tuned(RIVALS[name]) for name in ("constant", "tail")]
+    assert settings == [pytest.approx(SAFE * sum(runs[-2:]) / 2)] * 2
+    assert trial.unsettled == unsettled
 
 
 def test_one_lucky_run_of_a_cap_decides_nothing_and_sizes_take_turns() -> None:

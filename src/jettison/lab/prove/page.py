@@ -106,6 +106,9 @@ def _section(name: str, config: Mapping[str, Any], of: Samples) -> str:
     ours = next(iter(of))
     pairs = len(next(iter(of[ours].values())))
     agreed = "" if config["capacity_agrees"] else " (no two runs agreed)"
+    loose = (
+        f"; no two runs agreed on what these process: {', '.join(config['unsettled'])}" if config["unsettled"] else ""
+    )
     rounds = config["rounds"]
     fixed = "as many as the time allowed" if rounds is None else f"{rounds} fixed beforehand"
     lines = [
@@ -113,7 +116,7 @@ def _section(name: str, config: Mapping[str, Any], of: Samples) -> str:
         f"{config['what'].capitalize()}; capacity {config['capacity_rows_per_s']:,} rows/s{agreed}, "
         f"at most {config['peak_rows_per_s']:,}; bound {config['bound_s']:g} s, {config['seconds']:g} s a run, {pairs} runs "
         f"of each unless it says otherwise, {fixed}; windows of {config['window_s']:g} s; {config['machine']}, load average "
-        f"{statistics.median(of[ours]['load_average']):.1f}.",
+        f"{statistics.median(of[ours]['load_average']):.1f}{loose}.",
         "",
         *_table(of, list(of)),
     ]

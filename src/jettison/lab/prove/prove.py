@@ -72,6 +72,9 @@ def prove(
                     console.print(f"  {name}: plain processes {rows_per_s:,.0f} rows/s{agreed}", highlight=False)
                     settings = warm_and_tune(console, trials[name], entered, known[name].settings)
                     known[name].settings = settings
+                    if unsettled := trials[name].unsettled:
+                        console.print(f"    no two runs agree: {', '.join(unsettled)}", highlight=False)
+                        known[name].config = {**known[name].config, "unsettled": unsettled}
                 trials[name].prepare()
                 one_round(console, trials[name], entered, known[name])
             except Exception as error:  # whatever it was, the other workloads have something to say
@@ -133,6 +136,7 @@ def _config(workload: Workload, capacity: Settled, seconds: float, rounds: int |
         "capacity_rows_per_s": rows_per_s,
         "capacity_runs": [round(run) for run in capacity.runs],
         "capacity_agrees": capacity.agrees,
+        "unsettled": [],
         "rounds": rounds,
         "rivals": _all_rivals(workload),
         "peak_rows_per_s": round(workload.shape(rows_per_s, length_s).peak_rows_per_s),
