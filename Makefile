@@ -37,7 +37,8 @@ test: java $(VENV)/.dev-installed
 coverage: java $(VENV)/.dev-installed
 	$(BIN)/$(PYTEST) --cov=jettison --cov-report=term:skip-covered $(or $(ARGS),$(QUICK))
 
-# Drivers that are killed, each with a Java of its own, and of every policy what plain `make test` runs for some.
+# Drivers of their own, killed or not, the laboratory on Spark, the controller for minutes, what takes seconds and runs no other
+# line, and of every policy what plain `make test` runs for some.
 test-long: java $(VENV)/.dev-installed
 	$(BIN)/$(PYTEST) tests -m "long and not live" $(ARGS)
 
@@ -83,7 +84,7 @@ ifneq ($(strip $(ARGS)),)
 	$(BIN)/jettison bench $(ARGS)
 else
 	mkdir -p docs/results docs/rivals
-	missed=0; for name in $(MEASURED); do $(BIN)/jettison bench $$name --json docs/results/$$name-all.json || missed=1; done; \
+	missed=0; trap 'exit 130' INT; for name in $(MEASURED); do $(BIN)/jettison bench $$name --json docs/results/$$name-all.json || missed=1; done; \
 	$(BIN)/jettison bench prove --minutes $(MINUTES) --resume --json docs/rivals/all.json || missed=1; \
 	$(BIN)/python -m jettison.lab.bench.page docs/benchmarks.md docs/results || missed=1; \
 	$(BIN)/python -m jettison.lab.prove.page docs/rivals > docs/rivals.md.new && mv docs/rivals.md.new docs/rivals.md && exit $$missed

@@ -24,8 +24,10 @@ class Interval(NamedTuple):
         return f"{self.value:.2f} ({self.lower:.2f} to {self.upper:.2f})"
 
 
-def mean(samples: Sequence[float] | Samples) -> Interval:
-    """The mean of independent samples, by Student's t. One sample says nothing of its spread: its bounds are infinite.
+def mean(samples: Sequence[float] | Samples, level: float = 0.05) -> Interval:
+    """The mean of independent samples, by Student's t, between bounds that miss it with a chance of `level`.
+
+    One sample says nothing of its spread: its bounds are infinite.
 
     >>> str(mean([1.0, 2.0, 3.0, 4.0])), str(mean([1.0]))
     ('2.50 (0.45 to 4.55)', '1.00 (-inf to inf)')
@@ -34,7 +36,7 @@ def mean(samples: Sequence[float] | Samples) -> Interval:
     centre = float(values.mean())
     if len(values) < 2:
         return Interval(centre, -math.inf, math.inf)
-    half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(stats.t.ppf(1.0 - level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return Interval(centre, centre - half, centre + half)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,6 +45,16 @@ def test_what_a_guard_adds_is_what_it_adds_while_nothing_is_shed() -> None:
         SHEDS: {size: 0.3 * size for size in SIZES},
     }
     assert scale.added("x", cpu_s).config["costs"]["1000"] == 500.0
+
+
+def test_a_size_at_which_a_guard_seems_to_add_nothing_is_not_left_out() -> None:
+    """By the sizes that remain the cost would be a square; by all it is noise."""
+    plain = {size: 1.0 * size for size in (10, 30, 100, 300, 1_000, 3_000, 10_000)}
+    idle = {size: cost * (1.0 + size / 1e4) for size, cost in plain.items()}
+    assert scale.added("x", {PLAIN: plain, IDLE: idle}).holds is False
+    found = scale.added("x", {PLAIN: plain, IDLE: idle | {1_000: 990.0}})
+    assert math.isnan(found.value)
+    assert found.verdict == "cannot tell"
 
 
 def test_fixed_cost_of_small_sizes_hides_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -129,20 +130,11 @@ def test_cold_runs_have_processes_of_their_own_and_show_their_first_minute(
 ) -> None:
     runs: list[tuple[bool, float]] = []
 
-    def apart(
-        within_s: float,
-        function: Any,
-        folder: Path,
-        phases: Sequence[Phase],
-        bound_s: float,
-        address: None,
-        *,
-        guarded: bool,
-        known: float | None = None,
-    ) -> Run:
-        assert function is command.run_cold
-        runs.append((guarded, bound_s))
-        return run_with([7.0] + [1.0] * 50, name="shed" if guarded else "plain", kept=0.5 if guarded else 1.0)
+    def apart(within_s: float, function: Any) -> Run:
+        assert function.__func__ is command.Side.run_cold
+        side = pickle.loads(pickle.dumps(function)).__self__  # as it goes to the process
+        runs.append((side.guarded, side.bound_s))
+        return run_with([7.0] + [1.0] * 50, name="shed" if side.guarded else "plain", kept=0.5 if side.guarded else 1.0)
 
     monkeypatch.setattr(command, "in_fresh_process", apart)
     console = Console(file=io.StringIO(), width=140)

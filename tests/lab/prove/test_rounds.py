@@ -16,11 +16,12 @@ from jettison.errors import InvalidSetting
 from jettison.lab.bench.result import save
 from jettison.lab.machine import this_machine
 from jettison.lab.prove.judge import Figures
-from jettison.lab.prove.prove import one_round, prove, warm_and_tune
+from jettison.lab.prove.prove import _config, one_round, prove, warm_and_tune
 from jettison.lab.prove.record import Record, records
 from jettison.lab.prove.rivals import RIVALS, entrants
-from jettison.lab.prove.rivals.rival import Rival
-from jettison.lab.prove.saturated import MOST_RUNS, settled
+from jettison.lab.prove.rivals.rival import SAFE, Rival
+from jettison.lab.prove.saturated import MOST_RUNS, Settled, best_of, settled
+from jettison.lab.prove.trial import Trial as TheTrial
 from jettison.lab.prove.turns import turns
 from jettison.lab.prove.workloads import all_workloads, every_name
 
@@ -57,6 +58,17 @@ def test_capacity_is_measured_until_two_runs_agree_and_not_for_ever() -> None:
     noisy = settled(lambda guess: guess * 2.0, 1.0)
     assert not noisy.agrees
     assert len(noisy.runs) == MOST_RUNS
+
+
+def test_a_workload_is_stored_with_whether_its_capacity_agreed_its_rounds_and_all_that_can_run() -> None:
+    workload = all_workloads()["taxi-mean"]
+    config = _config(workload, Settled(95.0, (40.0, 90.0, 100.0)), 60.0, 5)
+    assert (config["capacity_agrees"], config["rounds"], config["rivals"]) == (
+        False,
+        5,
+        ["plain", "capped", "constant", "tail", "pid"],
+    )
+    assert _config(workload, Settled(97.0, (95.0, 99.0)), 60.0, None)["capacity_agrees"]
 
 
 def test_what_is_stored_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -113,6 +125,38 @@ def test_a_rival_that_dies_while_it_is_tuned_does_not_end_the_workload() -> None
     assert settings == {"constant": None, "tail": 42.0}
 
 
+def test_a_rival_that_died_without_a_setting_has_none_in_a_later_command() -> None:
+    """Its earlier runs died without one: all its runs are of one kind."""
+    trial: Any = Trial()
+    assert warm_and_tune(QUIET, trial, [RIVALS["constant"]], {"constant": None}) == {"constant": None}
+    assert trial.done == []
+
+
+@pytest.mark.parametrize(("runs", "unsettled"), [([90.0, 95.0], []), ([10.0, 20.0] * 3, ["constant", "tail"])])
+def test_rivals_that_were_set_to_what_no_two_runs_agreed_on_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runs: list[float], unsettled: list[str]
+) -> None:
+    """What they process is measured once where it is the same query."""
+    given = iter(runs)
+    monkeypatch.setattr(TheTrial, "saturated", lambda self: SimpleNamespace(processes=lambda enter: next(given)))
+    workload = all_workloads()["taxi"]
+    trial = TheTrial(None, tmp_path, workload, workload.shape(100.0, 60.0), 5.0, 100.0)  # type: ignore[arg-type]
+    settings = [trial.tuned(RIVALS[name]) for name in ("constant", "tail")]
+    assert settings == [pytest.approx(SAFE * sum(runs[-2:]) / 2)] * 2
+    assert trial.unsettled == unsettled
+
+
+def test_one_lucky_run_of_a_cap_decides_nothing_and_sizes_take_turns() -> None:
+    taken: list[float] = []
+
+    def measure(size: float) -> float:
+        taken.append(size)
+        return 100.0 if len(taken) == 1 else 10.0 + size
+
+    assert best_of((0.5, 1.0, 2.5), measure) == 2.5
+    assert taken == [0.5, 1.0, 2.5] * 3
+
+
 def test_rounds_alternate_and_a_rival_whose_rows_pile_up_runs_twice() -> None:
     trial: Any = Trial(dies="tail")
     entered = [RIVALS["constant"], RIVALS["plain"], RIVALS["tail"]]
@@ -134,12 +178,26 @@ def test_below_the_capacity_nobody_is_hopeless() -> None:
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [({"seconds": 30.0}, "length of a run"), ({"machine": "another"}, "machine"), ({"rivals": "tail"}, "entrants")],
+    [
+        ({"bound_s": 4.0}, "bound"),
+        ({"seconds": 30.0}, "length of a run"),
+        ({"machine": "another"}, "machine"),
+        ({"entered": "tail"}, "entrants"),
+        ({"rivals": ["constant"]}, "rivals that there are"),
+    ],
 )
 def test_runs_that_would_not_stand_beside_the_earlier_ones_are_refused(change: dict[str, Any], what: str) -> None:
-    rivals = (change.pop("rivals", "constant"),)
+    rivals = (change.pop("entered", "constant"),)
     names = [one.name for one in entrants(all_workloads()["nexmark-q7"], ["constant"])]
-    config = {"workload": "nexmark-q7", "seconds": 60.0, "machine": this_machine(), **change}
+    every = [name for name, rival in RIVALS.items() if rival.fits(all_workloads()["nexmark-q7"])]
+    config = {
+        "workload": "nexmark-q7",
+        "rivals": every,
+        "bound_s": 5.0,
+        "seconds": 60.0,
+        "machine": this_machine(),
+        **change,
+    }
     earlier = Record(config, dict.fromkeys(names, None), {name: [Figures()] for name in names})
     rows = list(map(asdict, earlier.results()))
     with pytest.raises(InvalidSetting, match=f"--resume needs the {what}"):

@@ -39,9 +39,6 @@ def first_phase(spark: SparkSession, folder: Path, pairs: int) -> list[Result]:
     return [beside.over("the demo's first phase: rows wait", "guard", float, "s", at_most=1.2)]
 
 
-_CAPACITIES: dict[tuple[str, float], list[float]] = {}
-"""Of plain queries, pair by pair: cases that differ in their bound alone stand beside the same ones."""
-
 Figures = Iterator[tuple[str, float, str, dict[str, float]]]
 """What is judged of one run: name, value, unit and bar."""
 
@@ -86,9 +83,7 @@ def _kept(least: float) -> Callable[[Case, Run, float], Figures]:
 
 def _overloaded(case: Case, load: float, pairs: int, judge: Callable[[Case, Run, float], Figures]) -> list[Result]:
     """Plain's capacity and the guarded run that follows it in the same process, so many times, each judged by itself."""
-    known = _CAPACITIES.setdefault((case.work, load), [])
-    ran = [run_after_plain(case, load, *known[pair : pair + 1]) for pair in range(pairs)]
-    known += [capacity for capacity, _ in ran[len(known) :]]
+    ran = [run_after_plain(case, load) for _ in range(pairs)]
     about: dict[str, Any] = {
         "bound_s": case.bound_s,
         "load": load,

@@ -8,7 +8,6 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from jettison.lab.bench.fault_scenario import CLOCK, LEDGER, PLAN, PLAN_AT_WORK, STATE
@@ -20,50 +19,49 @@ _NUMBER = re.compile(r"\b\d{10}(?:\.\d+)?\b")
 
 
 def damage(checkpoint: Path, kind: str, chance: random.Random) -> bool:
-    """Do to the files beside a checkpoint what a fault of this kind does, and say whether anything has changed."""
-    before = _contents(checkpoint)
-    _DAMAGE[kind](checkpoint, chance)
-    return _contents(checkpoint) != before
+    """Do to the files beside a checkpoint what a fault of this kind does, and say whether it has changed anything."""
+    return _DAMAGE[kind](checkpoint, chance)
 
 
-def _contents(checkpoint: Path) -> dict[Path, bytes]:
-    """Of all that may be damaged; a query at work replaces some of it meanwhile."""
-    home, found = checkpoint / "jettison", dict[Path, bytes]()
-    for path in (home / "plan", home / "controller.json", *(home / "ledger").glob("*.jsonl"), *_offsets(checkpoint)):
-        with suppress(FileNotFoundError):
-            found[path] = path.read_bytes()
-    return found
+def _changed(path: Path, change: Callable[[bytes], bytes]) -> bool:
+    """Put other content into a file, if there is one, and say whether it is another."""
+    try:
+        before = path.read_bytes()
+    except FileNotFoundError:
+        return False
+    after = change(before)
+    path.write_bytes(after)
+    return after != before
 
 
 def _offsets(checkpoint: Path) -> Iterable[Path]:
     return (checkpoint / "offsets").glob("[0-9]*")
 
 
-def _plan(checkpoint: Path, chance: random.Random) -> None:
+def _plan(checkpoint: Path, chance: random.Random) -> bool:
     path = checkpoint / "jettison" / "plan"
-    if path.exists():
-        if chance.random() < 0.2:
-            path.unlink()
-        else:
-            path.write_bytes(_broken(path.read_bytes(), chance))
+    if not path.exists():
+        return False
+    if chance.random() < 0.2:
+        path.unlink()
+        return True
+    return _changed(path, lambda content: _broken(content, chance))
 
 
-def _ledger(checkpoint: Path, chance: random.Random) -> None:
+def _ledger(checkpoint: Path, chance: random.Random) -> bool:
     """The newest file's last line is cut, or has other bytes in it, as a crash of the machine may leave it."""
     written = sorted((checkpoint / "jettison" / "ledger").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
-    if not written:
-        return
-    content = written[-1].read_bytes()
-    start = content.rstrip(b"\n").rfind(b"\n") + 1
-    line = content[start:]
-    if line:
-        written[-1].write_bytes(content[:start] + _broken(line, chance))
+
+    def broken(content: bytes) -> bytes:
+        start = content.rstrip(b"\n").rfind(b"\n") + 1
+        line = content[start:]
+        return content[:start] + _broken(line, chance) if line else content
+
+    return bool(written) and _changed(written[-1], broken)
 
 
-def _state(checkpoint: Path, chance: random.Random) -> None:
-    path = checkpoint / "jettison" / "controller.json"
-    if path.exists():
-        path.write_bytes(_broken(path.read_bytes(), chance))
+def _state(checkpoint: Path, chance: random.Random) -> bool:
+    return _changed(checkpoint / "jettison" / "controller.json", lambda content: _broken(content, chance))
 
 
 def _broken(content: bytes, chance: random.Random) -> bytes:
@@ -81,30 +79,31 @@ def _broken(content: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def _set_clock_back(checkpoint: Path, chance: random.Random) -> None:
+def _set_clock_back(checkpoint: Path, chance: random.Random) -> bool:
     """All that was stamped so far gets later: to the next leg, the machine's clock was set back by as much."""
     ahead_s = chance.choice(_AHEAD_S)
-    for path in _offsets(checkpoint):
-        version, facts, *rest = path.read_text().split("\n")
-        document = json.loads(facts)
-        document["batchTimestampMs"] += int(ahead_s * 1e3)
-        path.write_text("\n".join([version, json.dumps(document), *rest]))
-    state = checkpoint / "jettison" / "controller.json"
-    if state.exists():
-        state.write_text(_later(state.read_text(errors="replace"), ahead_s))
-    plan = checkpoint / "jettison" / "plan"
-    if plan.exists():
-        plan.write_bytes(_plans_later(plan.read_bytes(), ahead_s))
+    home = checkpoint / "jettison"
+    moved = [_changed(path, lambda content: _offsets_later(content, ahead_s)) for path in _offsets(checkpoint)]
+    moved.append(_changed(home / "controller.json", lambda content: _later(content.decode(errors="replace"), ahead_s)))
+    moved.append(_changed(home / "plan", lambda content: _plans_later(content, ahead_s)))
+    return any(moved)
 
 
-def _later(text: str, ahead_s: float) -> str:
+def _offsets_later(content: bytes, ahead_s: float) -> bytes:
+    version, facts, *rest = content.decode().split("\n")
+    document = json.loads(facts)
+    document["batchTimestampMs"] += int(ahead_s * 1e3)
+    return "\n".join([version, json.dumps(document), *rest]).encode()
+
+
+def _later(text: str, ahead_s: float) -> bytes:
     now_s = time.time()
 
     def moved(match: re.Match[str]) -> str:
         at_s = float(match[0])
         return repr(at_s + ahead_s) if abs(at_s - now_s) < _NEAR_S else match[0]
 
-    return _NUMBER.sub(moved, text)
+    return _NUMBER.sub(moved, text).encode()
 
 
 def _plans_later(content: bytes, ahead_s: float) -> bytes:
@@ -126,7 +125,7 @@ def _plans_later(content: bytes, ahead_s: float) -> bytes:
     return b"%010d " % zlib.crc32(checked) + checked
 
 
-_DAMAGE: Mapping[str, Callable[[Path, random.Random], None]] = {
+_DAMAGE: Mapping[str, Callable[[Path, random.Random], bool]] = {
     PLAN: _plan,
     PLAN_AT_WORK: _plan,
     LEDGER: _ledger,

@@ -22,6 +22,8 @@ from jettison.lab.bench.kafka import Broker, running_broker
 from jettison.lab.bench.result import Result
 
 _ON_FILES, _ON_KAFKA = "files", "kafka"
+_LEAST_RUNS = 100.0
+"""With seeds of their own: one that runs again counts once here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def faults(console: Console, only: str | None, seeds: Sequence[int]) -> Iterator
         broker = _broker(stack, console) if _ON_KAFKA in kinds else None
         started = stack.enter_context(drivers(scratch / "drivers", with_kafka=broker is not None))
         judged: list[Judged] = []
+        not_run: list[int] = []
         for seed in seeds:
             one = scenario(seed, with_kafka=broker is not None)
             if only == _ON_KAFKA and not one.on_kafka:
@@ -61,13 +64,14 @@ def faults(console: Console, only: str | None, seeds: Sequence[int]) -> Iterator
             except Exception as error:  # a driver that does not start must not take with it what others have shown
                 console.print(f"  {seed}: not run: {error}", highlight=False, markup=False)
                 started.lost()
+                not_run.append(seed)
                 about = {**asdict(one), "not_run": str(error)[-500:]}
                 yield [Result(f"seed {seed}", math.nan, "", at_most=0.0, config=about, required=True)]
                 continue
             judged.append(Judged.of(one, verdict))
             _say(console, one, verdict)
             yield [_of_run(one, verdict)]
-    yield results(judged)
+    yield results(judged, not_run)
 
 
 def _broker(stack: ExitStack, console: Console) -> Broker | None:
@@ -86,16 +90,18 @@ def _of_run(one: Scenario, verdict: Verdict) -> Result:
 
 
 def merged(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
-    """The results of several commands, each over some seeds, as if one had run them all; the last run of a seed counts."""
-    configs = {
-        row["config"]["seed"]: row["config"] for row in rows if "looked_at" in row["config"] and "seed" in row["config"]
-    }
+    """The results of several commands, each over some seeds, as if one had run them all.
+
+    Of a seed that ran several times every run counts: what was broken once stays broken.
+    """
     names = ("seed", "happened", "looked_at", "broken")
-    return results([Judged(*(configs[seed][name] for name in names)) for seed in sorted(configs)])
+    of_seeds = [row["config"] for row in rows if "seed" in row["config"]]
+    judged = [Judged(*(config[name] for name in names)) for config in of_seeds if "looked_at" in config]
+    return results(judged, [config["seed"] for config in of_seeds if "not_run" in config])
 
 
-def results(judged: Sequence[Judged]) -> list[Result]:
-    """A result for each promise, and one for each fault that befell a run."""
+def results(judged: Sequence[Judged], not_run: Iterable[int] = ()) -> list[Result]:
+    """A result for each promise, how many seeds ran and which never did, and one for each fault that befell a run."""
     found = []
     for promise in PROMISES:
         broken = [words for one in judged for words in one.broken.get(promise, ())]
@@ -104,6 +110,12 @@ def results(judged: Sequence[Judged]) -> list[Result]:
         # Nothing looked at proves nothing.
         value = float(len(broken)) if looked_at else math.nan
         found.append(Result(promise, value, f"of {looked_at:,}", at_most=0.0, config=of, required=True))
+    seeds = {one.seed for one in judged}
+    never = sorted({*not_run} - seeds)
+    found.append(Result("runs", float(len(seeds)), "seeds", at_least=_LEAST_RUNS))
+    found.append(
+        Result("seeds that did not run", float(len(never)), "", at_most=0.0, config={"seeds": never}, required=True)
+    )
     runs = Counter(fault for one in judged for fault in one.happened)
     wrong = Counter(fault for one in judged for fault in one.happened if one.broken)
     for fault in FAULTS:

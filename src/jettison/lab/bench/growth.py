@@ -33,13 +33,13 @@ def grows(name: str, costs: Mapping[int, float], unit: str, *, fixed: float | No
     """A result whose value is the exponent against n log n, over the larger half of the sizes.
 
     Of small sizes most is fixed cost, which would make the exponent look better than it is. `fixed` is taken off first,
-    where it is known.
+    where it is known. A size at which nothing is left says that the rest is noise: there is then no exponent.
     """
     kept = list(costs)[-max(_LEAST_SIZES, (len(costs) + 1) // 2) :]
     measured = {size: costs[size] - (fixed or 0.0) for size in kept}
-    known = {size: cost for size, cost in measured.items() if cost > 0.0}
-    sizes = [size * np.log2(size) for size in known]
-    found = exponent(sizes, list(known.values())) if len(known) >= _LEAST_SIZES else Interval(*(np.nan,) * 3)
+    sizes = [size * np.log2(size) for size in kept]
+    fits = len(kept) >= _LEAST_SIZES and all(cost > 0.0 for cost in measured.values())
+    found = exponent(sizes, list(measured.values())) if fits else Interval(np.nan, -np.inf, np.inf)
     config = {"costs": {str(size): round(cost, 6) for size, cost in costs.items()}, "unit": unit, "fitted": kept}
     # The interval is judged: a fit of three sizes, which is wide, decides nothing that is close.
     return Result(

@@ -107,13 +107,10 @@ def capacity(source: Source, work: Work, load: float, address: str | None = None
     return in_fresh_process(_WARM_UP_S + _MEASURED_S + _SLACK_S, _measure, source, work, load, address)
 
 
-def run_after_plain(case: Case, load: float, known: float | None = None) -> tuple[float, Run]:
-    """Capacity of the plain query, and then a case at `load` times that, in one process of their own.
-
-    A capacity that is `known` is not measured again: the plain query then only warms the process.
-    """
+def run_after_plain(case: Case, load: float) -> tuple[float, Run]:
+    """Capacity of the plain query, and then a case at `load` times that, in one process of their own."""
     within_s = _WARM_UP_S + _MEASURED_S + case.duration_s + 2 * _SLACK_S
-    return in_fresh_process(within_s, _both, case, load, known)
+    return in_fresh_process(within_s, _both, case, load)
 
 
 def _measure(source: Source, work: Work, load: float, address: str | None) -> float:
@@ -121,21 +118,14 @@ def _measure(source: Source, work: Work, load: float, address: str | None) -> fl
         return plain_capacity(spark, source, work, load, address)
 
 
-def plain_capacity(
-    spark: SparkSession, source: Source, work: Work, load: float, address: str | None, known: float | None = None
-) -> float:
-    """Rows a second of a saturated query, run twice: the second time with what came of the first. Early batches warm up.
-
-    One that is `known` is only warmed up for.
-    """
-    found = known or _FIRST_GUESS[work]
+def plain_capacity(spark: SparkSession, source: Source, work: Work, load: float, address: str | None) -> float:
+    """Rows a second of a saturated query, run twice: the second time with what came of the first. Early batches warm up."""
+    found = _FIRST_GUESS[work]
     for name, duration_s in (("warm-up", _WARM_UP_S), ("measured", _MEASURED_S)):
         case = Case(f"capacity-{work}-{load:g}x-{name}", source, work, load * found, duration_s, bound_s=None)
         case = replace(case, rows_per_batch=max(round(found * _BATCH_S), 1))
         batches = _run(spark, case, address, least_batches=_LEAST_BATCHES).batches
         later = batches[len(batches) // 2 :]
-        if known is not None:
-            return known
         found = statistics.median(batch.rows / (batch.committed_s - batch.started_s) for batch in later)
     return found
 
@@ -145,9 +135,9 @@ def _in_this_process(case: Case, address: str | None) -> Run:
         return _run(spark, case, address)
 
 
-def _both(case: Case, load: float, known: float | None) -> tuple[float, Run]:
+def _both(case: Case, load: float) -> tuple[float, Run]:
     with _session(case.source) as spark:
-        found = plain_capacity(spark, case.source, case.work, load, None, known)
+        found = plain_capacity(spark, case.source, case.work, load, None)
         return found, _run(spark, replace(case, rows_per_s=load * found), None)
 
 

@@ -7,8 +7,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +77,14 @@ def run_demo(
             f"for {', '.join(f'{x:g}' for x in seconds)} s; the latency bound is {bound_s:g} s.",
             highlight=False,
         )
-        run = partial(in_fresh_process, sum(seconds) + _SLACK_S, run_cold) if cold else partial(run_one, spark, console)
-        plain = run(folder / "plain", phases, bound_s, address, guarded=False)
-        shed = run(folder / "shed", phases, bound_s, address, guarded=True, known=capacity if capacity_known else None)
+        known = capacity if capacity_known else None
+        plain, shed = (
+            in_fresh_process(sum(seconds) + _SLACK_S, side.run_cold) if cold else side.run(spark, console)
+            for side in (
+                Side(folder / "plain", phases, bound_s, address, guarded=False),
+                Side(folder / "shed", phases, bound_s, address, guarded=True, known=known),
+            )
+        )
         document = report.to_document(
             capacity_rows_per_s=capacity,
             capacity_known=capacity_known,
@@ -102,32 +106,25 @@ def run_demo(
     return document
 
 
-def run_one(
-    spark: SparkSession,
-    console: Console,
-    folder: Path,
-    phases: Sequence[Phase],
-    bound_s: float,
-    address: str | None,
-    *,
-    guarded: bool,
-    known: float | None = None,
-) -> Run:
-    """Run the query, guarded or plain, and show how it goes."""
-    title = "2. The same query, guarded by Jettison" if guarded else "1. Plain Spark"
-    with shown(console, title, bound_s) as watch:
-        return run_fares(spark, folder, phases, bound_s if guarded else None, watch, address, known)
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two runs: the guarded one, which may know the capacity, or the plain one."""
 
+    folder: Path
+    phases: Sequence[Phase]
+    bound_s: float
+    address: str | None
+    guarded: bool
+    known: float | None = None
 
-def run_cold(
-    folder: Path,
-    phases: Sequence[Phase],
-    bound_s: float,
-    address: str | None,
-    *,
-    guarded: bool,
-    known: float | None = None,
-) -> Run:
-    """The same in a session that nothing has used before, for a process of its own."""
-    with recorded_session("jettison demo, cold") as spark:
-        return run_one(spark, Console(), folder, phases, bound_s, address, guarded=guarded, known=known)
+    def run(self, spark: SparkSession, console: Console) -> Run:
+        """Run the query, and show how it goes."""
+        title = "2. The same query, guarded by Jettison" if self.guarded else "1. Plain Spark"
+        with shown(console, title, self.bound_s) as watch:
+            bound_s = self.bound_s if self.guarded else None
+            return run_fares(spark, self.folder, self.phases, bound_s, watch, self.address, self.known)
+
+    def run_cold(self) -> Run:
+        """The same in a session that nothing has used before, for a process of its own."""
+        with recorded_session("jettison demo, cold") as spark:
+            return self.run(spark, Console())

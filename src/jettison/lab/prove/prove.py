@@ -17,9 +17,9 @@ from jettison.lab.bench.result import Result
 from jettison.lab.machine import this_machine
 from jettison.lab.prove.judge import MEASURES, Figures
 from jettison.lab.prove.record import Record, records
-from jettison.lab.prove.rivals import entrants
+from jettison.lab.prove.rivals import RIVALS, entrants
 from jettison.lab.prove.rivals.rival import Rival
-from jettison.lab.prove.saturated import capacity
+from jettison.lab.prove.saturated import Settled, capacity
 from jettison.lab.prove.trial import Trial
 from jettison.lab.prove.turns import turns
 from jettison.lab.prove.workload import Workload
@@ -63,13 +63,18 @@ def prove(
                     folder = Path(scratch) / name
                     if name not in known:
                         found = capacity(spark, folder / "capacity", workload)
-                        known[name] = Record(_config(workload, found.rows_per_s, found.runs, seconds))
+                        rounds = repetitions if minutes is None else None
+                        known[name] = Record(_config(workload, found, seconds, rounds))
                     rows_per_s = float(known[name].config["capacity_rows_per_s"])
                     load = workload.shape(rows_per_s, workload.seconds * seconds)
                     trials[name] = Trial(spark, folder, workload, load, BOUND_S, rows_per_s)
-                    console.print(f"  {name}: plain processes {rows_per_s:,.0f} rows/s", highlight=False)
+                    agreed = "" if known[name].config["capacity_agrees"] else "; no two runs agree"
+                    console.print(f"  {name}: plain processes {rows_per_s:,.0f} rows/s{agreed}", highlight=False)
                     settings = warm_and_tune(console, trials[name], entered, known[name].settings)
                     known[name].settings = settings
+                    if unsettled := trials[name].unsettled:
+                        console.print(f"    no two runs agree: {', '.join(unsettled)}", highlight=False)
+                        known[name].config = {**known[name].config, "unsettled": unsettled}
                 trials[name].prepare()
                 one_round(console, trials[name], entered, known[name])
             except Exception as error:  # whatever it was, the other workloads have something to say
@@ -87,12 +92,12 @@ def warm_and_tune(
 ) -> dict[str, float | None]:
     """The setting of each entrant that is not known, once each has run: first those that have none are warmed.
 
-    One that cannot be tuned has none, and dies in each of its runs.
+    One that cannot be tuned has none, and dies in each of its runs: in those of a later command too.
     """
     settings: dict[str, float | None] = {}
     for rival in sorted(entered, key=lambda one: one.is_set):
         try:
-            found = trial.tuned(rival) if known.get(rival.name) is None else known[rival.name]
+            found = known[rival.name] if rival.is_set and rival.name in known else trial.tuned(rival)
         except Exception as error:  # the others go on
             console.print(f"    {rival.name}: {error}", highlight=False, markup=False)
             found = None
@@ -121,14 +126,19 @@ def _run(console: Console, trial: Trial, rival: Rival, setting: float | None) ->
         return Figures()
 
 
-def _config(workload: Workload, rows_per_s: float, runs: Sequence[float], seconds: float) -> dict[str, Any]:
-    rows_per_s = round(rows_per_s)
+def _config(workload: Workload, capacity: Settled, seconds: float, rounds: int | None) -> dict[str, Any]:
+    """Under what a workload runs; `rounds` were fixed beforehand, or none but the time."""
+    rows_per_s = round(capacity.rows_per_s)
     length_s = workload.seconds * seconds
     return {
         "workload": workload.name,
         "what": workload.what,
         "capacity_rows_per_s": rows_per_s,
-        "capacity_runs": [round(run) for run in runs],
+        "capacity_runs": [round(run) for run in capacity.runs],
+        "capacity_agrees": capacity.agrees,
+        "unsettled": [],
+        "rounds": rounds,
+        "rivals": _all_rivals(workload),
         "peak_rows_per_s": round(workload.shape(rows_per_s, length_s).peak_rows_per_s),
         "bound_s": BOUND_S,
         "seconds": length_s,
@@ -138,11 +148,17 @@ def _config(workload: Workload, rows_per_s: float, runs: Sequence[float], second
     }
 
 
+def _all_rivals(workload: Workload) -> list[str]:
+    return [name for name, rival in RIVALS.items() if rival.fits(workload)]
+
+
 def _require_same(record: Record, workload: Workload, entered: Sequence[Rival], seconds: float) -> None:
     """Refuse to go on with runs that would not stand beside the earlier ones."""
     names = [rival.name for rival in entered]
     for what, now, then in (
         ("entrants", names, list(record.runs)),
+        ("rivals that there are", _all_rivals(workload), record.config.get("rivals")),
+        ("bound", BOUND_S, record.config["bound_s"]),
         ("length of a run", workload.seconds * seconds, record.config["seconds"]),
         ("machine", this_machine(), record.config["machine"]),
     ):

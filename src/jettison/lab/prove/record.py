@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jettison.errors import refuse
 from jettison.lab import intervals
 from jettison.lab.bench.result import Result
 from jettison.lab.prove.judge import MEASURES, Figures
@@ -70,7 +71,7 @@ class Record:
 
 
 def records(rows: Iterable[Mapping[str, Any]]) -> dict[str, Record]:
-    """The records that stored results are of, by workload.
+    """The records that stored results are of, by workload; those of one workload ran side by side, or are refused.
 
     >>> one = Record({"workload": "taxi"}, {"ours": None}, {"ours": [Figures(recovery_s=math.inf)]})
     >>> from dataclasses import asdict
@@ -85,7 +86,16 @@ def records(rows: Iterable[Mapping[str, Any]]) -> dict[str, Record]:
         if "entrant" in config:
             name, entrant = config["workload"], config["entrant"]
             about = {key: value for key, value in config.items() if key not in _OF_ENTRANT}
-            found.setdefault(name, Record(about)).settings[entrant] = config["setting"]
+            record = found.setdefault(name, Record(about))
+            if differ := [key for key in {**record.config, **about} if record.config.get(key) != about.get(key)]:
+                hint = "keep the results of one measurement in the folder"
+                refuse(
+                    f"all results of a workload must have the same {differ[0]}, {record.config.get(differ[0])}",
+                    str(about.get(differ[0])),
+                    where=name,
+                    hint=hint,
+                )
+            record.settings[entrant] = config["setting"]
             of = samples.setdefault((name, entrant), {})
             of[config["measure"]] = [_read(value) for value in config["samples"]]
     for (name, entrant), of in samples.items():

@@ -15,7 +15,7 @@ from jettison.lab.prove.judge import Figures, answer_figures, batches_a_window, 
 from jettison.lab.prove.loads import Load
 from jettison.lab.prove.prepared import PreparedFeed, rows_in, schedule_of
 from jettison.lab.prove.rivals.rival import Enter, Entry, Rival, Stage
-from jettison.lab.prove.saturated import Saturated, settled
+from jettison.lab.prove.saturated import Saturated, Settled, best_of, settled
 from jettison.lab.prove.vocabulary import Plain
 from jettison.lab.prove.workload import Workload
 
@@ -38,7 +38,9 @@ class Trial:
     load: Load
     bound_s: float
     capacity_rows_per_s: float
-    _own: dict[Enter, float] = field(default_factory=dict)
+    _own: dict[Enter, Settled] = field(default_factory=dict)
+    unsettled: list[str] = field(default_factory=list)
+    """Rivals that were set to what no two runs of their own agreed on."""
 
     def prepare(self) -> None:
         """Write the rows, and the truth if it is not known."""
@@ -66,14 +68,16 @@ class Trial:
         """The setting that a rival is judged by, from what it processes itself; one that has none is only warmed."""
         rows = self.saturated()
         if rival.sizes:
-            return max(rival.sizes, key=lambda size: rows.processes(rival.enter, size))
+            return best_of(rival.sizes, lambda size: rows.processes(rival.enter, size))
         if rival.unshed is None:
             rows.processes(rival.enter)
             return None
         unshed = rival.unshed
         if unshed not in self._own:
-            self._own[unshed] = settled(lambda _: rows.processes(unshed), 0.0).rows_per_s
-        return rival.of_own * self._own[unshed]
+            self._own[unshed] = settled(lambda _: rows.processes(unshed), 0.0)
+        own = self._own[unshed]
+        self.unsettled.extend([] if own.agrees else [rival.name])
+        return rival.of_own * own.rows_per_s
 
     def run(self, rival: Rival, setting: float | None) -> Figures:
         """One run from an empty folder, judged."""
