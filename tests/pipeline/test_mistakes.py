@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jettison.core.storage import home
 from jettison.errors import InvalidInput, InvalidSetting, JettisonError
 from jettison.pipeline.document import Pipeline, load
 from jettison.policies.groups.concept_drop import ConceptDrop
 from jettison.policies.regions.sifter import Sifter
 from jettison.policies.window.window_drop import WindowDrop
+from jettison.runtime.ledger import Ledger
+from jettison.spark.pipeline import start
 
 RIDES = """\
 latency: 5 seconds
@@ -225,3 +229,14 @@ def test_a_sifter_has_its_queries_and_its_sample_from_files(tmp_path: Path) -> N
         loaded(tmp_path, ("uniform", text.replace("{high: 3}", "{hihg: 3}")))
     with pytest.raises(JettisonError, match="`sample` must name a file of rows, got"):
         loaded(tmp_path, ("uniform", text.replace("sample.csv", "none.csv")))
+
+
+@pytest.mark.parametrize(("before", "said"), [(True, "of a dry run"), (False, "of a run that drops rows")])
+def test_a_dry_run_and_another_cannot_share_a_checkpoint(tmp_path: Path, before: bool, said: str) -> None:
+    ledger = Ledger.open(home(tmp_path / "checkpoint") / "ledger")
+    ledger.start(1.0, latency_bound_s=5.0, policy="UniformDrop", dry_run=before)
+    ledger.stop(2.0)
+    pipeline = loaded(tmp_path, ("out/checkpoint", str(tmp_path / "checkpoint")))
+    nowhere: Any = None  # no session is asked before
+    with pytest.raises(InvalidSetting, match=rf"a dry run must have .*, got '\S+/checkpoint', {said}\. Hint: name ano"):
+        start(nowhere, pipeline, dry_run=not before)

@@ -76,6 +76,12 @@ def test_a_plan_says_whether_errors_are_foreseen() -> None:
         ),
     ):
         assert f"not foreseen by a dry run, of a pipeline with {why}." in told(parse(document))
+    again = SINGLE["outputs"] | {"again": {"reads": "fares", "format": "noop"}}
+    assert "foresees them." in told(parse(SINGLE | {"outputs": again})), "outputs of the same rows are one reader"
+    boxes = SINGLE["boxes"] | {"shown": {"reads": "fares", "sql": "select * from fares"}}
+    more = SINGLE["outputs"] | {"more": {"reads": "shown", "format": "noop"}}
+    both = told(parse(SINGLE | {"boxes": boxes, "outputs": more}))
+    assert "not foreseen by a dry run, of a pipeline with several readers of its answers." in both
     assert "a dry run foresees how many windows would be missing" in told(parse(SINGLE | {"policy": "window"}))
 
 

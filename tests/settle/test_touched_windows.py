@@ -42,12 +42,16 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 
 @st.composite
 def ordered_streams(draw: st.DrawFn) -> list[Batch]:
-    """As above, but no row comes so late that Spark, unshed, would drop it: by the watermark of the batch before."""
+    """As above, but no row comes so late that Spark, unshed, would drop it: by the watermark of the batch before.
+
+    But for some that come so late that they move no watermark: their times are up to `DELAY`.
+    """
     batches, before, newest = list[Batch](), 100, 100
     for batch in draw(streams()):
         times = draw(st.lists(st.integers(before - DELAY, newest + 10), max_size=5))
-        kept = [time for time in times if batch.kept == batch.times or draw(st.booleans())]
         before, newest = newest, max([newest, *times])
+        times += draw(st.lists(st.integers(0, DELAY), max_size=1))
+        kept = [time for time in times if batch.kept == batch.times or draw(st.booleans())]
         batches.append(Batch(times, kept, batch.recorded))
     return batches
 
@@ -174,15 +178,31 @@ def test_rows_of_the_next_batch_may_be_older_than_the_watermark_says() -> None:
     assert known.in_order_us(DELAY) == {}, "at first the watermark is not known"
 
 
-@given(ordered_streams(), st.integers(1, 20))
-def test_where_the_stream_keeps_to_its_watermark_nobody_has_to_look(batches: list[Batch], most_rows: int) -> None:
-    known = history(on_record(batches))
+def assert_nobody_has_to_look(batches: list[Batch], most_rows: int) -> list[Look]:
+    known, looks = history(on_record(batches)), list[Look]()
     for run in to_look_at(known, [], most_rows):
         look = in_order(known.in_order_us(DELAY), run, Grid(LENGTH, SLIDE))
         if look is not None:
             times = [time for span in run for batch in batches[span.first : span.last + 1] for time in batch.times]
             assert (look.first, look.last, look.assumed) == (run[0].first, run[-1].last, True)
-            assert set().union(*map(windows_of, times)) <= set(look.windows)
+            found = [windows_of(time) for time in times if time > DELAY]
+            assert set().union(*found) <= set(look.windows)
+            looks.append(look)
+    return looks
+
+
+@given(ordered_streams(), st.integers(1, 20))
+def test_where_the_stream_keeps_to_its_watermark_nobody_has_to_look(batches: list[Batch], most_rows: int) -> None:
+    assert_nobody_has_to_look(batches, most_rows)
+
+
+@pytest.mark.parametrize("last", [[300], []])
+def test_a_row_that_comes_too_late_after_a_gap_hides_no_window(last: list[int]) -> None:
+    """Of the batches in the gap nobody knows where the watermark stood."""
+    times = [[100], [110], [115, 200], [205], [1, 210], [215], last]
+    kept = [[100], [110], [115], [205], [1, 210], [215], last]
+    batches = [Batch(came, left, number != 3) for number, (came, left) in enumerate(zip(times, kept, strict=True))]
+    assert assert_nobody_has_to_look(batches, 1)
 
 
 def long_history(batches: int, rows: int, shed: range) -> History:

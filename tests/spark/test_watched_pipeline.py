@@ -43,6 +43,13 @@ def branched(source, folder: Path) -> dict[str, Any]:
     return given
 
 
+def doubled(source, folder: Path) -> dict[str, Any]:
+    """The same with the answers in two places."""
+    given = document(source, folder)
+    given["outputs"]["again"] = {"reads": "answered", "path": str(folder / "again")}
+    return given
+
+
 def run(spark: SparkSession, given: dict[str, Any], *, dry_run: bool) -> tuple[jt.Shedder, dict[str, Any]]:
     """A run that keeps a share, or would, and what is on record of its bounds."""
     policy = KeepShare(SHARE)
@@ -61,7 +68,7 @@ def landed(source):
     return source
 
 
-@pytest.mark.parametrize("made", [document, branched])
+@pytest.mark.parametrize("made", [document, branched, doubled])
 def test_a_dry_run_foresees_the_bounds_that_follow(spark: SparkSession, landed, tmp_path: Path, made: Any) -> None:
     dry, foreseen = run(spark, made(landed, tmp_path / "dry"), dry_run=True)
     live, given = run(spark, made(landed, tmp_path / "live"), dry_run=False)

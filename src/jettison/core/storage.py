@@ -146,6 +146,11 @@ class Folder:
         return self._root is not None
 
     @property
+    def is_object_store(self) -> bool:
+        """Whether there are files alone, under long names: no folder can be renamed, and a file is written all at once."""
+        return self._filesystem.type_name in _OBJECT_STORES
+
+    @property
     def glob_escaped(self) -> str:
         """The folder's URI as a reader of Spark's must be given it, which takes some characters for patterns."""
         return _PATTERN.sub(r"\\\g<0>", self.uri)
@@ -162,7 +167,7 @@ class Folder:
     def replace(self, name: str, content: bytes) -> None:
         """Write a file so that readers see the old content or the new one."""
         target = f"{self._path}/{name}"
-        if self._is_object_store:
+        if self.is_object_store:
             self._write(target, content)  # a put is atomic there, and a rename would copy
             return
         self._make()
@@ -206,13 +211,9 @@ class Folder:
         oldest_first = sorted(found, key=lambda info: (info.mtime_ns or 0, info.base_name))
         return {info.base_name: info.size or 0 for info in oldest_first}
 
-    @property
-    def _is_object_store(self) -> bool:
-        return self._filesystem.type_name in _OBJECT_STORES
-
     def _make(self) -> None:
         """Make the folder. The one named first may be somebody else's too: it is the query's checkpoint."""
-        if self._is_object_store:  # which has none: making one would be a request for each name in the path
+        if self.is_object_store:  # which has none: making one would be a request for each name in the path
             return
         if self._root is None:
             self._filesystem.create_dir(self._path, recursive=True)
@@ -253,7 +254,7 @@ def _remote(uri: str, scheme: str) -> tuple[fs.FileSystem, str]:
         filesystem, path = _opened(translated)
     except (ValueError, OSError, ImportError, NotImplementedError) as error:
         refuse(
-            "the checkpoint must lie on a filesystem that this process can write",
+            "a folder must lie on a filesystem that this process can write",
             f"{uri!r} ({error})",
             hint="use a local path, hdfs, s3, gs or abfs, and give this process its credentials",
             error=Unsupported,

@@ -148,11 +148,18 @@ class Pipeline(Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def watched(self) -> str | None:
-        """The box whose error bounds are on record, and foreseen in a dry run: all answers, of the rows of one input."""
+        """The box whose error bounds are on record, and foreseen in a dry run: all answers, of the rows of one input.
+
+        It must have one reader; all its outputs count as one. With several, what is observed stands in the plan more than
+        once, and nothing of it comes on record.
+        """
         answering = [name for name, box in self.boxes.items() if box.answers]
         if self.dropping.network or self.dropping.whole_windows or len(self.inputs) != 1 or len(answering) != 1:
             return None
-        return answering[0]
+        (name,) = answering
+        readers = [source for box in self.boxes.values() for source in box.sources]
+        readers += {output.reads for output in self.outputs.values()}
+        return name if readers.count(name) <= 1 else None
 
     @property
     def control(self) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def _errors(pipeline: Pipeline) -> str:
         return "Errors: none, as all answers are exact; a dry run foresees how many windows would be missing."
     which = "a network" if pipeline.dropping.network else "several inputs" if len(pipeline.inputs) > 1 else ""
     count = sum(bool(box.answers) for box in pipeline.boxes.values())
-    which = which or ("several boxes with `answers`" if count else "no box with `answers`")
+    alone = {0: "no box with `answers`", 1: "several readers of its answers"}
+    which = which or alone.get(count, "several boxes with `answers`")
     return f"Errors: not on record, and not foreseen by a dry run, of a pipeline with {which}."
 
 

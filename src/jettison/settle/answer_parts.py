@@ -14,28 +14,34 @@ class AnswerParts:
     """
 
     def __init__(self, to: str) -> None:
-        self._to = to
+        self._to = Folder(to)
 
     def folder(self, number: int) -> str:
         """Where a part lies once it is proven."""
-        return f"{self._to}/settlement={number}"
+        return self._shown(number).uri
 
     def unproven(self, number: int) -> str:
         """Where it is written."""
-        return f"{self._to}/{_UNPROVEN}/settlement={number}"
+        return self._written(number).uri
 
     def show(self, number: int) -> None:
         """Put a part that is proven where readers find it."""
-        source, target = Folder(self.unproven(number)), Folder(self.folder(number))
-        filesystem, path = source.located
-        if source.keeps_readers:
-            filesystem.move(path, target.located[1])
+        source = self._written(number)
+        (filesystem, path), (_, target) = source.located, self._shown(number).located
+        if not source.is_object_store:
+            filesystem.move(path, target)
             return
         for name in source.names():
-            filesystem.move(f"{path}/{name}", f"{target.located[1]}/{name}")
+            filesystem.move(f"{path}/{name}", f"{target}/{name}")
 
     def remove(self, number: int) -> None:
         """Remove a part, wherever it lies."""
-        for folder in (Folder(self.unproven(number)), Folder(self.folder(number))):
+        for folder in (self._written(number), self._shown(number)):
             for name in folder.names():
                 folder.delete(name)
+
+    def _shown(self, number: int) -> Folder:
+        return self._to / f"settlement={number}"
+
+    def _written(self, number: int) -> Folder:
+        return self._to / _UNPROVEN / f"settlement={number}"

@@ -101,8 +101,8 @@ class History:
         """By first batch, between which event times rows of shed batches lie, in a stream that keeps to its watermark.
 
         Not before the watermark of the batch before, or the row came too late. Not beyond the oldest of all rows after
-        the next batch, plus the watermark's delay: rows of the next one may be older still. Batches of which one of
-        these is not known are left out.
+        the next batch, plus the watermark's delay: rows of the next one may be older still. In place of an oldest row
+        that came too late stands the newest of its batch. Batches of which one of these is not known are left out.
         """
         found: dict[int, tuple[int, int]] = {}
         oldest_us = next_us = END_US
@@ -110,8 +110,9 @@ class History:
             span, late_us = self.spans[place], self._late_us(place)
             if span.shed and oldest_us < END_US and late_us:  # at first it stands at 0
                 found[span.first] = late_us, oldest_us + delay_us
-            # A row that came too late counts as one that came just in time.
-            own_us = END_US if span.oldest_us is None else max(span.oldest_us, late_us or span.oldest_us)
+            # What came too late tells nothing of others. The watermark of the batch before may be that before a gap.
+            just_us, times_us = span.watermark_us or END_US, (span.oldest_us, span.newest_us)
+            own_us = min((at_us for at_us in times_us if at_us is not None and at_us >= just_us), default=END_US)
             oldest_us, next_us = min(oldest_us, next_us), own_us
         return found
 

@@ -25,7 +25,6 @@ from pyspark.sql import functions as F
 from jettison.core import storage
 from jettison.core.storage import Folder
 from jettison.errors import CheckpointInUse, InvalidInput, explain, refuse
-from jettison.policies.window.window_grid import Grid
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.owner import Owner
 from jettison.settle.answer_parts import AnswerParts
@@ -80,7 +79,7 @@ class Settlement:
     rows_read
         Rows that the query ran over.
     rows_to_read, bytes_to_read
-        What the windows that are ready need; bytes of files, and of keys and values in topics, by a sample.
+        What the windows that are ready need; in a dry run bytes of files, and of keys and values in topics, by a sample.
     seconds, seconds_to_go
         How long the run took; about how long the rest would.
     stopped
@@ -186,8 +185,7 @@ def reconcile(
         record = load(home).begun(absolute(str(to)), shape.fingerprint, in_order=in_order)
         record = record.saying(unrecorded=unrecorded(Folder(checkpoint), known))
         table = None if merge is None else DeltaTable(spark, merge, shape, home)
-        grid = shape.grid if in_order else None
-        run = _Run(home, known, stretches, shape, query, record, table, grid, manners, progress, lost)
+        run = _Run(home, known, stretches, shape, query, record, table, in_order, manners, progress, lost)
         return run.done(dry_run, manners.at_once(part_rows), manners.at_once(look_rows))
     finally:
         owner.release()
@@ -205,7 +203,7 @@ class _Run:
         query: Query,
         record: Settled,
         table: DeltaTable | None,
-        grid: Grid | None,
+        in_order: bool,
         manners: Manners,
         progress: Progress,
         taken_over: Sequence[str],
@@ -215,8 +213,9 @@ class _Run:
         # A file may have been put back, so all that was lost is tried again; until then it stays on record as lost.
         self._record, self._lost_before = record.saying(lost=()), record.lost
         self._folders = AnswerParts(record.to)
-        self._grid, self._manners, self._progress, self._taken_over = grid, manners, progress, taken_over
-        self._ranges_us = known.in_order_us(shape.delay_us) if grid else {}
+        self._grid = shape.grid if in_order else None
+        self._manners, self._progress, self._taken_over = manners, progress, taken_over
+        self._ranges_us = known.in_order_us(shape.delay_us) if self._grid else {}
         self._began_s = time.monotonic()
         self._speed = ReadingSpeed(record.rows_per_s, manners.rows_per_s)
         self._stopped = ""
@@ -253,7 +252,7 @@ class _Run:
             lost_windows=len(told.lost_windows),
             rows_read=self._speed.settled.rows,
             rows_to_read=rows,
-            bytes_to_read=self._stretches.bytes_of(spans),
+            bytes_to_read=self._stretches.bytes_of(spans) if dry_run else None,
             seconds=time.monotonic() - self._began_s,
             seconds_to_go=self._speed.seconds_for(rows),
             stopped=self._stopped,

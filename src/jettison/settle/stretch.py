@@ -87,8 +87,7 @@ class Stretches:
             some = first_of([span for span in spans if span.sources[place].end is not None], 1)
             try:
                 mean = self._frame(place, some).limit(_SAMPLE_ROWS).agg(F.avg(F.expr(each))).first()
-            except Exception as error:
-                raise_if_other(error)
+            except Exception:  # whatever it is, this is only said of a run
                 return None
             found += round(((mean and mean[0]) or 0.0) * sum(span.sources[place].rows for span in spans))
         return found

@@ -53,7 +53,7 @@ def start(
         before = shedder.ledger.last("start")
         if pipeline.watched and before and bool(before.get("dry_run")) != dry_run:
             expected = "a dry run must have a `checkpoint` of its own, because its answers foresee errors"
-            got = f"{redacted(pipeline.checkpoint)!r}, of a run that was {'none' if dry_run else 'one'}"
+            got = f"{redacted(pipeline.checkpoint)!r}, of a {'run that drops rows' if dry_run else 'dry run'}"
             refuse(expected, got, hint="name another `checkpoint`, and other folders of outputs, in the file")
         writer = guarded(spark, pipeline, shedder)
         if drain:
