@@ -7,7 +7,7 @@ import threading
 
 from jettison.control.controller import ControlSettings
 from jettison.core.batch_report import BatchReport
-from jettison.core.plan import PLAN_BYTES
+from jettison.core.plan import MOST_PLAN_BYTES, PLAN_BYTES
 from jettison.core.stats import Budget
 from jettison.runtime import plan_file
 from jettison.runtime.ledger import Ledger
@@ -74,7 +74,7 @@ class FakePublisher:
     """
 
     def __init__(self, lease_s=3600.0):
-        self.lease_s, self.look_every = lease_s, 16
+        self.lease_s, self.look_every, self.plan_bytes = lease_s, 16, PLAN_BYTES
         self.plans, self.schedules = [], []
         self.valid_until_us: int | None = None
         self.error: Exception | None = None
@@ -83,7 +83,8 @@ class FakePublisher:
         self._changed = threading.Condition()
 
     def room(self, wanted):
-        return min(wanted, PLAN_BYTES)
+        self.plan_bytes = max(self.plan_bytes, min(wanted, MOST_PLAN_BYTES))
+        return self.plan_bytes
 
     def publish(self, schedule, valid_until_us=None):
         if self.error is not None:

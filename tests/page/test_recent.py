@@ -84,6 +84,20 @@ def test_the_fate_of_windows_is_put_together_from_plans(tmp_path: Path) -> None:
     assert [(strip.first, strip.marks) for strip in strips.panels({}, {})] == [(5, "kdkd")]
 
 
+def test_windows_far_from_each_other_make_no_long_strip(tmp_path: Path) -> None:
+    """As after a query stood for long, or one wild timestamp."""
+    ledger = Ledger.open(Folder(tmp_path))
+    ledger.plan(1.0, DropPlan(1, {"a": WindowMarks((5,), ("kd",), ((None, 70),), next_unit=7)}))
+    ledger.plan(2.0, DropPlan(2, {"a": WindowMarks((10**6,), ("dk",), ((70, None),), next_unit=10**6 + 2)}))
+    strips = WindowStrips()
+    Recent(Folder(tmp_path), tell=strips.take).look()
+    grid = {"name": "fares", "slide_us": 10, "offset_us": 0, "size_us": 20, "max_gap": None}
+    (strip,) = strips.panels({}, {"windows": [grid]})
+    assert (strip.first, strip.marks) == (10**6 - 398, "?" * 398 + "dk")
+    assert len(strip.start_s) == 400
+    assert strip.start_s[-1] == pytest.approx(10 * (10**6 + 1) / 1e6)
+
+
 def test_thinning_loses_no_rows_and_no_peak(tmp_path: Path) -> None:
     query(tmp_path, batches=1000)
     batches = [*Ledger(tmp_path / "jettison" / "ledger").records("batch")]

@@ -19,6 +19,7 @@ from rich.console import Console
 import jettison as jt
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.page.panel_lines import lines
+from jettison.page.panels.window_strip import WindowStrip
 from jettison.page.terminal import screen
 from jettison.page.view import Query
 from jettison.policies.groups.group_setting import GroupDrop
@@ -95,6 +96,11 @@ def test_regions_that_keep_least_come_first_and_are_named_by_their_values(tmp_pa
     assert re.findall("zone (.)", said)[0] == "a", "no query asks for it"
     least = float(re.findall("keeps ([0-9.]+)%", said)[0]) / 100
     assert least == pytest.approx(min(map(min, panel.keep)), abs=1e-3)
+
+
+def test_windows_that_can_have_no_answer_or_are_not_on_record_count_as_none() -> None:
+    ((_, strip, said),) = lines(WindowStrip(query="fares", first=7, marks="kd?dvk"), 10)
+    assert (strip, said.partition(" (")[0]) == ("█░?░·█", "2 of 4 dropped")
 
 
 def test_load_answers_and_faults_are_there(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.core.plan import HUGE_PLAN_BYTES, DropPlan
+from jettison.core.plan import HUGE_PLAN_BYTES, MOST_PLAN_BYTES, DropPlan
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
 from jettison.policies import ConceptDrop, Policy
@@ -298,3 +298,13 @@ def test_it_asks_for_the_room_that_its_groups_need():
     little, much = (told(policy(), "rides", [tally([9] * count)]).plan_bytes for count in (100, 20_000))
     assert little == policy().plan_bytes == HUGE_PLAN_BYTES < much
     assert groups_within(much) >= 20_000
+
+
+def test_each_drop_point_gets_the_room_that_its_groups_need():
+    """One that has shown no groups needs none."""
+    made_by = told(told(policy(), "a", [tally([9000] * 15_000)]), "b", [tally([9000] * 10)])
+    stats = Stats(0, 0.0, 1.0, dict.fromkeys("abc", PointStats(1000, 1000)), plan_bytes=made_by.plan_bytes)
+    made = made_by.plan(stats, Budget(0.01, 0.01, 3.0, "too many rows"))
+    assert [setting.named_groups for setting in made.points.values()] == [15_000, 10, 0]
+    assert len(made.to_json()) <= made_by.plan_bytes <= MOST_PLAN_BYTES
+    assert made.cause == "too many rows", "nothing is short"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jettison.core.plan import MOST_PLAN_BYTES
 from jettison.core.stats import Budget, PointStats, Stats
 from jettison.errors import InvalidSetting
 from jettison.policies.groups.group_setting import keep_shares
@@ -115,3 +116,16 @@ def test_as_many_keys_are_named_as_fit_into_the_bytes_of_the_plan(plan_bytes):
     made = told(told(policy(), "left", [side]), "right", [side]).plan(stats, budget)
     assert 0.6 * plan_bytes - 8 * 1024 < len(made.to_json()) <= plan_bytes
     assert f"the plan has room for {made.points['left'].named_groups:,} heavy keys of a pane" in made.cause
+
+
+def test_each_pane_gets_the_room_that_the_one_with_most_keys_needs():
+    """A key that one side alone has shown is none of them."""
+    panes = [tally(dict.fromkeys(range(keys), 9000), start=pane * PANE) for pane, keys in enumerate((3000, 10, 10))]
+    one_sided = tally(dict.fromkeys(range(5000), 9000), start=3 * PANE)
+    made_by = told(told(policy(), "left", panes), "right", [*panes, one_sided])
+    points = dict.fromkeys(("left", "right"), PointStats(100, 100))
+    stats = Stats(0, 0.0, 1.0, points, plan_bytes=made_by.plan_bytes)
+    made = made_by.plan(stats, Budget(0.01, 0.01, 3.0, "too many rows"))
+    assert [len(groups) for groups in made.points["left"].groups] == [3000, 10, 10, 0]
+    assert len(made.to_json()) <= made_by.plan_bytes <= MOST_PLAN_BYTES
+    assert made.cause == "too many rows", "nothing is short"

@@ -265,6 +265,13 @@ def test_rasters_that_make_no_sense_are_refused(wrong):
         RegionDrop(**sound | wrong)
 
 
+def test_a_cut_that_spark_could_not_hold_is_refused_as_the_number_that_it_is():
+    with pytest.raises(
+        InvalidSetting, match=r"`cuts` must be a whole number of 32 bits.*, got \d+ at \[0\]\[1\].*a code"
+    ):
+        RegionDrop(cuts=((1, 2**31),))
+
+
 def test_a_drift_without_a_sample_that_runs_along_is_refused():
     with pytest.raises(InvalidSetting, match="`drift` needs `sample_every`"):
         sifter(drift=0.1)

@@ -257,3 +257,71 @@ def test_what_stands_is_written_down_before_a_reader_of_the_newest_records_could
     for number in range(500):
         ledger.batch(batch(number), latency_s=None)
     assert [record["record"] for record in standing(folder)] == ["start"]
+
+
+def full(folder: Folder) -> Ledger:
+    """A new run that fills its files soon, and keeps few of them."""
+    return Ledger.open(folder, segment_bytes=40_000, keep_bytes=200_000)
+
+
+def filled(ledger: Ledger, records: int, after_s: float) -> None:
+    for number in range(records):
+        ledger.fault(after_s + number / 1e4, "x", "y" * 50)
+
+
+def stands(folder: Folder) -> tuple[object, object]:
+    order, plan = (Ledger(folder).last(kind) for kind in ("order", "plan"))
+    return order and order["text"], plan and plan["version"]
+
+
+@pytest.mark.parametrize("lost", [(), (".summary.json",)], ids=["whole", "summaries lost"])
+def test_what_was_said_last_before_a_restart_stands_after_its_file_has_gone(folder, lost):
+    first = full(folder)
+    first.order(2.0, "keep every row", 5.0, {"shed": False})
+    first.plan(2.5, DropPlan(7, {"rides": RandomDrop(0.1)}, "old"))
+    filled(first, 600, 3.0)
+    first.order(700.0, "shed again", 5.0, {})
+    first.plan(701.0, DropPlan(8, {"rides": RandomDrop(1.0)}, "keeps all"))
+    filled(first, 50, 702.0)
+    assert standing(folder)[0]["text"] == "keep every row", "this run says no more of it"
+    for name in folder.names():
+        if name.endswith(lost):
+            folder.delete(name)
+    second = full(folder)
+    assert stands(folder) == ("shed again", 8)
+    assert [record["at_s"] for record in standing(folder)] == [700.0, 701.0]
+    filled(second, 6000, 901.0)
+    assert next(Ledger(folder).records("order"), None) is None, "its file has gone"
+    assert stands(folder) == ("shed again", 8)
+
+
+def test_a_file_that_is_read_again_brings_nothing_back_that_was_said_before(folder):
+    """Its summary is damaged, and it is older than others that have one."""
+    ledger = Ledger.open(folder, segment_bytes=1)
+    for at_s, text in ((1.0, "first"), (2.0, "second"), (3.0, "third")):
+        ledger.order(at_s, text, 5.0, {})
+    ledger.batch(batch(1), latency_s=None)
+    assert len(written(folder)) == 4, "each order stands in a file that is closed"
+    folder.replace("run-000001.summary.json", b"{damaged")
+    again = Ledger.open(folder, segment_bytes=1, keep_bytes=1)
+    for number in range(10, 14):
+        again.batch(batch(number), latency_s=None)
+    assert next(Ledger(folder).records("order"), None) is None, "its file has gone"
+    assert stands(folder) == ("third", None)
+
+
+def test_a_record_is_written_although_what_stands_cannot_be(folder, tmp_path):
+    ledger = Ledger.open(folder, segment_bytes=1000, keep_bytes=2000)
+    ledger.order(1.0, "keep every row", 5.0, {"shed": False})
+    in_the_way = tmp_path / "ledger" / "run.standing.json"
+    in_the_way.mkdir()
+    for number in range(60):
+        assert ledger.batch(batch(number), latency_s=None)
+    assert [record["batch_id"] for record in Ledger(folder).records("batch")] == list(range(60))
+    assert stands(folder)[0] == "keep every row", "no file has gone, whatever they take together"
+    in_the_way.rmdir()
+    for number in range(60, 120):
+        assert ledger.batch(batch(number), latency_s=None)
+    assert next(Ledger(folder).records("order"), None) is None
+    assert stands(folder)[0] == "keep every row"
+    assert Ledger(folder).totals() == Totals(120, 1200, 480)

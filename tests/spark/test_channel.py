@@ -166,6 +166,34 @@ def test_what_fits_leaves_room_for_a_plan_that_keeps_everything(channel: Channel
     channel.publish(schedule.followed_by(large.released(2, "words " * 30), 0))
 
 
+def test_room_for_one_plan_does_not_grow_with_the_number_of_plans_on_file(channel: Channel) -> None:
+    large = DropPlan(1, {"rows" * 900: RandomDrop(0.5)})
+    schedule = Schedule.of(large)
+    while channel.fits(longer := schedule.followed_by(large, 0)):
+        schedule = longer
+    channel.publish(schedule)
+    for _ in range(3):
+        again = Channel(channel._folder, lease_s=60.0, size=64)
+        again.prepare()
+        assert again.published() == schedule
+        assert again.fits(schedule)
+        assert again.plan_bytes <= channel.plan_bytes
+        again.publish(schedule)
+    channel.publish(Schedule.of(large))
+    alone = Channel(channel._folder, lease_s=60.0, size=64)
+    alone.prepare()
+    alone.publish(schedule)
+
+
+def test_a_short_plan_with_long_doubts_is_taken_up_by_one_that_wants_less_room(channel: Channel) -> None:
+    schedule = Schedule.of(drop(3), Doubts(77, 77, {f"mark {number}": 0 for number in range(500)}))
+    channel.publish(schedule)
+    again = Channel(channel._folder, lease_s=60.0, size=64)
+    again.prepare()
+    assert (again.published() or schedule).newest == drop(3)
+    assert again.plan_bytes <= channel.plan_bytes
+
+
 def test_what_is_on_file_stays_when_another_policy_follows_and_a_lease_that_ended_stays_so(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "jettison")
     before = Channel(folder, lease_s=60.0, size=2048)

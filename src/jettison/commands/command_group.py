@@ -11,10 +11,7 @@ from jettison.core import interruption
 
 
 class Commands(TyperGroup):
-    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started.
-
-    Those that only show something end so, and with status 0.
-    """
+    """Commands that end with one line and status 130 when Ctrl-C is typed, with all processes that they started."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

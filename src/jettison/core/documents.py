@@ -57,8 +57,10 @@ Positive = Annotated[
 ]
 """A rate or a cost."""
 Natural = Annotated[int, rule("must not be negative", "pass a whole number from 0 on", ge=0, le=_LARGEST)]
-Index = Annotated[int, rule("must be a whole number of 32 bits", "it counts places in a list", ge=-(2**31), lt=2**31)]
-"""A place in a list."""
+Int32 = Annotated[
+    int, rule("must be a whole number of 32 bits", "it is a code, or a place in a list", ge=-(2**31), lt=2**31)
+]
+"""A whole number of 32 bits, with its sign; Spark reads it as one."""
 # What outlives a process is calculated with again: these leave room for that.
 Amount = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
 """Rows, or a length of time."""

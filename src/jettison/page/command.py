@@ -21,7 +21,7 @@ from jettison.page.view import Query
 
 
 def run_dashboard(console: Console, checkpoints: Sequence[str], *, host: str, port: int) -> None:
-    """Serve the page until interrupted."""
+    """Serve the page until interrupted, which is how it ends in good order."""
     found = opened(checkpoints)
     for query in found:  # it may be about to start
         if (view := query.view()).state == "unknown":

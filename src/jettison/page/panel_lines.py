@@ -26,7 +26,8 @@ def lines(panel: Panel, width: int) -> Iterator[Line]:
     """
     if isinstance(panel, WindowStrip):
         strip = "".join(_BLOCK[mark] for mark in panel.marks)[-width:]
-        said = f"{panel.marks.count('d'):,} of {len(panel.marks):,} dropped (█ kept, ░ dropped)"
+        kept, dropped = panel.marks.count("k"), panel.marks.count("d")  # others have no answer, or are not on record
+        said = f"{dropped:,} of {kept + dropped:,} dropped (█ kept, ░ dropped)"
         yield f"windows of {panel.query}", strip, said
     elif isinstance(panel, GroupShares):
         least = ", ".join(f"{group.hash} {share(group.keep_fraction)}" for group in panel.groups[:_MOST])

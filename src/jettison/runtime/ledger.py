@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,9 +100,9 @@ class Ledger:
         self.damaged = 0
         # Only a writer needs to know what is on record; a reader should not read everything twice.
         self._read_before: dict[str, tuple[dict[str, int], Summary]] = {}
+        self._standing = Standing(self._folder, self._writer())
         self._known = self._closed_books() if run else Summary()
         self._segment = Summary()
-        self._standing = Standing(self._folder, self._writer())
 
     @classmethod
     def open(cls, folder: Folder, *, writer: str = "run", **settings: Any) -> Ledger:
@@ -239,7 +241,9 @@ class Ledger:
     def _write(self, kind: str, line: str, record: LedgerRecord) -> None:
         with self._lock:
             if self._written >= self._segment_bytes:
-                self._next_segment()
+                self._written = 0  # where this fails, it is tried again once the file has grown as much again
+                with suppress(OSError):
+                    self._next_segment()
             # A write that failed may have left part of a line behind; the next record must not be joined to it.
             start = "\n" if self._torn else ""
             self._torn = True
@@ -253,11 +257,11 @@ class Ledger:
         return self._run if self._part == 1 else f"{self._run}.{self._part:04d}"
 
     def _next_segment(self) -> None:
+        self._standing.save()  # first, because nobody reads again what is closed, and only that may go
         self._close(self._segment_name(), self._segment)
         self._known.add(self._segment)
-        self._segment, self._written = Summary(), 0
+        self._segment = Summary()
         self._part += 1
-        self._standing.save()
         self._prune()
 
     def _close(self, segment: str, summary: Summary) -> None:
@@ -278,13 +282,17 @@ class Ledger:
         through, total = pruned.through, pruned.summary
         segments = segments_of(sizes, self._writer())
         self._remove({segment for segment in segments if segment <= through}, segments)  # left behind by a crash
-        for segment, files in segments.items():
-            if segment <= through:
-                continue
-            summary = self._summary(segment, sizes, files)
+        known = {one: self._summary(one, sizes, files) for one, files in segments.items() if one > through}
+        closed = max((one for one, summary in known.items() if summary is not None), default="")
+        for segment in sorted(known):
+            summary = known[segment]
             if summary is None:
-                summary = self._read(files)
+                summary = Summary()
+                said = [_take(summary, self._folder.read(name) or b"") for name in segments[segment]]
                 self.damaged += summary.damaged
+                if segment > closed:  # what stood before that is known
+                    self._standing.catch_up(chain.from_iterable(said))
+                    self._standing.save()
                 self._close(segment, summary)
             total.add(summary)
         self._prune()
@@ -328,12 +336,6 @@ class Ledger:
         closed = _restored(self._folder.read(segment + _SUMMARY), Closed)
         return closed.summary if closed and closed.bytes == size(sizes, files) else None
 
-    def _read(self, files: Sequence[str]) -> Summary:
-        summary = Summary()
-        for name in files:
-            _take(summary, self._folder.read(name) or b"")
-        return summary
-
     def _prune(self) -> None:
         """Let the oldest closed files go while there are too many: first their totals are taken over."""
         sizes = self._folder.sizes()
@@ -370,11 +372,12 @@ class Ledger:
         return writer_of(self._run)
 
 
-def _take(summary: Summary, content: bytes) -> None:
+def _take(summary: Summary, content: bytes) -> list[Record]:
     found, damaged = lines(content)
     for line in found:
         summary.take(line.document["record"], line.record)
     summary.damaged += damaged
+    return [line.document for line in found]
 
 
 def _restored(content: bytes | None, expected: type[_T]) -> _T | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +19,8 @@ _EVERY = 500  # records, each of which may be a file: readers look at no more th
 class Standing:
     """The last record of each kind that holds until the next one, in a file of its own beside a writer's segments.
 
-    The file is renewed before a segment may go and every 500 records: what it lacks stands in the newest records.
+    The file is renewed before a segment is closed, and so before one may go, and every 500 records: what it lacks stands
+    in the newest records. Those of a run that was the last before a restart are caught up with there.
 
     Examples
     --------
@@ -43,18 +45,27 @@ class Standing:
     def take(self, kind: str, line: str) -> None:
         """Take note of a record that has been written."""
         if kind in KINDS:
-            self._lines.pop(kind, None)  # so that they stay in the order of writing
-            self._lines[kind] = line.strip()
+            self._note(kind, line.strip())
         self._untold += 1
         if self._untold >= _EVERY:
             with suppress(OSError):  # the next record brings it here again
                 self.save()
+
+    def catch_up(self, records: Iterable[dict[str, Any]]) -> None:
+        """Take note of records that an earlier run has written, after all that it has saved."""
+        for record in records:
+            if record["record"] in KINDS:
+                self._note(record["record"], encode(record))
 
     def save(self) -> None:
         """Write down what stands, if anything does."""
         if self._lines:
             self._folder.replace(self._file, "".join(f"{line}\n" for line in self._lines.values()).encode())
         self._untold = 0
+
+    def _note(self, kind: str, line: str) -> None:
+        self._lines.pop(kind, None)  # so that they stay in the order of writing
+        self._lines[kind] = line
 
 
 def standing(folder: Folder) -> list[dict[str, Any]]:

@@ -102,9 +102,9 @@ class Channel:
     def prepare(self) -> None:
         """Make sure that a file is there, because Spark lists the files when the query is built.
 
-        What is on file stays, unless it is damaged, and plans may be as large as it. Where it is lost after an earlier
-        run, nobody knows any more in which answers rows are missing, so all are in doubt. Of two files one that is damaged
-        counts as both: a batch may be repeated whose plan stood only there, and it keeps every row.
+        What is on file stays, unless it is damaged, and plans may be as long as the longest one there. Where it is lost
+        after an earlier run, nobody knows any more in which answers rows are missing, so all are in doubt. Of two files one
+        that is damaged counts as both: a batch may be repeated whose plan stood only there, and it keeps every row.
         """
         contents, schedule = self._contents(), None
         try:
@@ -114,7 +114,9 @@ class Channel:
         if newest is not None:
             self._writings, self.damage = newest.writing + 1, newest.damage or None
             schedule = None if newest.damage else newest.schedule
-            self.room(max(map(len, contents)))
+            self.room(max(_bytes_of(entry.plan) for entry in newest.schedule.entries))
+            # What is on file `fits`, also where that is more than four plans of that length.
+            self.room(-(-max(map(len, contents)) * 16 // (15 * plan_file.PLANS_ON_FILE)))
         # Of two files either may be replaced next, so both hold what was published last.
         alike = len(contents) == len(self._files) and len(set(contents)) == 1
         if schedule is not None and alike and self.fits(schedule):
@@ -221,6 +223,10 @@ class Channel:
         # A forged file of any size is not read at all: Spark looks at the length first. Room may grow once this is compiled.
         most = plan_file.PLANS_ON_FILE * MOST_PLAN_BYTES
         return reader.format("binaryFile").load(paths).where(F.col("length") <= most).select("content")
+
+
+def _bytes_of(plan: DropPlan) -> int:
+    return len(plan_file.encode(Schedule.of(plan), valid_until_us=0, size=_TO_THE_END))
 
 
 def _fields_by_point(mechanisms: Mapping[str, Mechanism]) -> Column:

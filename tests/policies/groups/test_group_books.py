@@ -12,6 +12,7 @@ from jettison.policies.groups.group_keys import PANES, packed
 from jettison.policies.groups.pane_book import KeptGroups
 from jettison.runtime.ledger import Ledger
 from jettison.runtime.pilot import BatchReport, Pilot
+from pilot_parts import FakePublisher
 
 PANE_US = 10_000_000
 
@@ -21,25 +22,6 @@ class Tenth(ConceptDrop):
 
     def plan(self, stats, budget):
         return ConceptDrop.plan(self, stats, Budget(0.1, 0.1, 3.0, "a tenth"))
-
-
-class Publisher:
-    lease_s = 3600.0
-
-    def room(self, wanted):
-        return 65536
-
-    def publish(self, schedule, valid_until_us):
-        pass
-
-    def fits(self, schedule):
-        return True
-
-    def published(self):
-        return None
-
-    def lease_ends_us(self):
-        return None
 
 
 def kept(groups: dict[int, int], pane: int, into_pane: float) -> KeptGroups:
@@ -52,7 +34,7 @@ def test_large_groups_are_thinned_in_the_next_plan_and_drift_is_on_record(tmp_pa
     folder = Folder(tmp_path)
     policy = Tenth(group="key", time="at", window="10 seconds")
     settings = ControlSettings(latency_bound_s=3.0)
-    pilot = Pilot(("rows",), policy, settings, Publisher(), folder, Ledger.open(folder / "ledger"))
+    pilot = Pilot(("rows",), policy, settings, FakePublisher(), folder, Ledger.open(folder / "ledger"))
     pilot.start()
 
     def batch(number: int, groups: dict[int, int], pane: int, into_pane: float) -> None:
@@ -80,4 +62,26 @@ def test_large_groups_are_thinned_in_the_next_plan_and_drift_is_on_record(tmp_pa
     assert second["overlap"] == 0.25
     assert second["appeared"] == 1
     assert second["distance"] > 0.9
+    assert pilot.faults == {}
+
+
+def test_a_plan_gets_more_room_as_more_groups_come_and_names_them_all(tmp_path):
+    folder, policy = Folder(tmp_path), Tenth(group="key", time="at", window="10 seconds")
+    points, many = ("many", "few"), range(14_000)
+    settings = ControlSettings(latency_bound_s=3.0)
+    pilot = Pilot(points, policy, settings, FakePublisher(), folder, Ledger.open(folder / "ledger"))
+    pilot.start()
+    for number, groups in enumerate(({1: 9000, 2: 30}, dict.fromkeys(many, 500))):
+        observed = {"many": kept(groups, 0, 0.5), "few": kept({1: 9000}, 0, 0.5)}
+        rows = {point: seen.rows for point, seen in observed.items()}
+        version, times = pilot.plan.version, EventTimes(observed["many"].newest_us, 1, 0)
+        pilot.batch(
+            BatchReport(
+                "run", number, 1e9 + number, 0.5, sum(rows.values()), version,
+                seen=rows, kept=rows, event_times=times, observed=observed,
+            )
+        )  # fmt: skip
+    pilot.close()
+    assert {name: one.named_groups for name, one in pilot.plan.points.items()} == {"many": len(many), "few": 1}
+    assert pilot.plan.cause == "a tenth"
     assert pilot.faults == {}

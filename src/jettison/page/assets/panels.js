@@ -74,11 +74,12 @@ const PANELS = {
     const of = { k: 1, d: 0, v: 0.5, "?": null };
     const fate = { k: "kept", d: "dropped", v: "can never have an answer", "?": "not on record" };
     const marks = [...panel.marks], gone = marks.filter((mark) => mark === "d").length;
+    const decided = gone + marks.filter((mark) => mark === "k").length;
     const gap = panel.max_gap == null ? "" : `; at most ${panel.max_gap} in a row may be missing`;
-    section(`Windows of ${panel.query}`, `${number.format(gone)} of the last ${number.format(marks.length)} windows are dropped${gap}.`);
+    section(`Windows of ${panel.query}`, `${number.format(gone)} of the last ${number.format(decided)} windows are dropped${gap}.`);
     const x = panel.start_s.length ? panel.start_s.map(date) : marks.map((_, place) => panel.first + place);
     draw(chartIn("low"), [{ type: "heatmap", x, y: ["window"], z: [marks.map((mark) => of[mark])], text: [marks.map((mark) => fate[mark])], zmin: 0, zmax: 1, colorscale: SCALE(), showscale: false, xgap: 1, hovertemplate: "%{x}: %{text}<extra></extra>" }],
-      { hovermode: "closest", showlegend: false, yaxis: { showticklabels: false } }, `${gone} of ${marks.length} windows dropped`);
+      { hovermode: "closest", showlegend: false, yaxis: { showticklabels: false } }, `${gone} of ${decided} windows dropped`);
     words("note", "Blue is kept, red is dropped: every window that is delivered is whole.");
   },
   groups(panel) {

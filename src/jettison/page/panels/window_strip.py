@@ -52,7 +52,8 @@ class WindowStrips(Drawing):
         for place, marks in self._marks.items():
             if not marks:
                 continue
-            first, last = min(marks), max(marks)
+            last = max(marks)
+            first = max(min(marks), last - _MOST_WINDOWS + 1)
             strip = WindowStrip(
                 query=f"query {place}", first=first, marks="".join(marks.get(n, "?") for n in range(first, last + 1))
             )

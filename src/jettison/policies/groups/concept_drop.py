@@ -107,8 +107,12 @@ class ConceptDrop(GroupPolicy):
 
     @property
     def plan_bytes(self) -> int:
-        """Room for 10,000 groups, or for all that the open windows have shown; a channel gives it to some 43,000."""
-        return max(HUGE_PLAN_BYTES, bytes_of_groups(self.groups.known))
+        """Room for 10,000 groups, or for all that the open windows have shown; a channel gives it to some 43,000.
+
+        Drop points that have shown groups share it evenly, so that each has room for as many as the one with most of them.
+        """
+        known = self.groups.known.values()
+        return max(HUGE_PLAN_BYTES, bytes_of_groups(len(known) * max(known, default=0)))
 
     @property
     def spec(self) -> GroupSpec:
@@ -118,9 +122,10 @@ class ConceptDrop(GroupPolicy):
     def plan(self, stats: Stats, budget: Budget) -> DropPlan:
         """Give each drop point the shares that spend the budget best, by the groups of its open windows."""
         remarks: list[str] = []
-        room = groups_within(stats.plan_bytes or self.plan_bytes) // max(len(stats.points), 1)
+        known = {name: groups for name, groups in self.groups.known.items() if name in stats.points}
+        room = groups_within(stats.plan_bytes or self.plan_bytes) // max(len(known), 1)
         points = {name: self._setting(name, point, budget, room, remarks) for name, point in stats.points.items()}
-        if any(one.named_groups == room for one in points.values()):
+        if any(points[name].named_groups == room < groups for name, groups in known.items()):
             remarks.append(f"the plan has room for {room:,} groups a drop point")
         if self.error is not None and self.value is None:
             remarks.append(f"the error assumes a variation of {self.variation:g}, unmeasured without `value`")

@@ -78,9 +78,10 @@ class GroupBooks:
         return self._books[point].tallies if point in self._books else ()
 
     @property
-    def known(self) -> int:
-        """Groups of all open panes: no plan could name more."""
-        return sum(len(tally.keys) for book in self._books.values() for tally in book.tallies)
+    def known(self) -> dict[str, int]:
+        """Groups of all open panes, by drop points that have shown any: no plan could name more."""
+        groups = {point: sum(len(tally.keys) for tally in book.tallies) for point, book in self._books.items()}
+        return {point: count for point, count in groups.items() if count}
 
     def variation(self, point: str) -> float | None:
         """Coefficient of variation of the values that the query aggregates, as last observed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from jettison.core.durations import Duration
@@ -87,8 +87,13 @@ class JoinDrop(GroupPolicy):
 
     @property
     def plan_bytes(self) -> int:
-        """Room for 2,500 heavy keys on each side, or for all keys that may be heavy: those that both sides have shown."""
-        return max(LARGE_PLAN_BYTES, bytes_of_groups(self.groups.known))
+        """Room for 2,500 heavy keys on each side, or for all keys that may be heavy: those that both sides have shown.
+
+        Panes share it evenly, so that each has room for as many keys as the one with most of them.
+        """
+        panes = self._panes(self.sides)
+        most = max((pane.most_heavy for pane in panes), default=0)
+        return max(LARGE_PLAN_BYTES, bytes_of_groups(2 * len(panes) * most))
 
     @property
     def spec(self) -> GroupSpec:
@@ -100,7 +105,7 @@ class JoinDrop(GroupPolicy):
         share, setting, enough = self._spend(budget, protected)
         if enough:
             return DropPlan(0, dict.fromkeys(stats.points, setting), budget.cause)
-        panes = self._panes(stats)
+        panes = self._panes(stats.points)
         room = groups_within(stats.plan_bytes or self.plan_bytes) // 2 // max(len(panes), 1)
         allowed = [self._allowed(pane, share, room) for pane in panes]
         rates = [pane.rates(rows, room) for pane, (rows, _) in zip(panes, allowed, strict=True)]
@@ -119,15 +124,15 @@ class JoinDrop(GroupPolicy):
             for name in stats.points
         }
         remarks = dict.fromkeys(remark for _, of_pane in allowed for remark in of_pane)
-        if any(len(made.keys) == room for made in rates):
+        if any(len(made.keys) == room < pane.most_heavy for pane, made in zip(panes, rates, strict=True)):
             remarks[f"the plan has room for {room:,} heavy keys of a pane"] = None
         return DropPlan(0, points, "; ".join([budget.cause, *remarks]))
 
-    def _panes(self, stats: Stats) -> list[_Pane]:
+    def _panes(self, points: Collection[str]) -> list[_Pane]:
         """The panes of which at least one side has shown rows, the oldest first."""
         sides = [
             {tally.start_us: tally for tally in self.groups.tallies(name) if tally.progress > 0 and tally.rows > 0}
-            if name in stats.points
+            if name in points
             else {}
             for name in self.sides
         ]
@@ -166,6 +171,11 @@ class _Pane:
             for side in (self.left, self.right)
         )
         return JoinConcept(left, right)
+
+    @property
+    def most_heavy(self) -> int:
+        """No more keys than this can have been shown by both sides."""
+        return min(len(self.left.keys), len(self.right.keys))
 
     @property
     def unknown(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -87,14 +87,26 @@ def few_ranges(dropped: Sequence[Part], kept: Sequence[Part]) -> list[Part]:
             joined[-1] = _one(joined[-1], part)
         else:
             joined.append(part)
-    while len(joined) > MOST_RANGES:
-        between = [
-            sum(share for low, end, share in kept if before[1] <= low and end <= after[0])
-            for before, after in itertools.pairwise(joined)
-        ]
-        first = min(range(len(between)), key=between.__getitem__)
-        joined[first : first + 2] = [_one(joined[first], joined[first + 1], between[first])]
-    return joined
+    between = _shares_between(joined, kept)
+    to_close = max(0, len(joined) - MOST_RANGES)
+    closed = set(sorted(range(len(between)), key=between.__getitem__)[:to_close])
+    chosen = joined[:1]
+    for gap, part in enumerate(joined[1:]):
+        if gap in closed:
+            chosen[-1] = _one(chosen[-1], part, between[gap])
+        else:
+            chosen.append(part)
+    return chosen
+
+
+def _shares_between(parts: Sequence[Part], kept: Sequence[Part]) -> list[float]:
+    """Of each gap between ranges that ascend, what is kept within it."""
+    starts, ends = [end for _, end, _ in parts[:-1]], [low for low, _, _ in parts[1:]]
+    within = [0.0] * len(starts)
+    for low, end, share in kept:
+        for gap in range(bisect_left(ends, end), bisect_right(starts, low)):
+            within[gap] += share
+    return within
 
 
 def _one(before: Part, after: Part, between: float = 0.0) -> Part:

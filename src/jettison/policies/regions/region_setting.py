@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from jettison.core.decision import Candidates, Decision, by_share, everything
-from jettison.core.documents import Index, Seconds, Share
+from jettison.core.documents import Int32, Seconds, Share
 from jettison.core.setting import Setting, check_together
 from jettison.core.spec import Spec
 from jettison.errors import refuse
@@ -58,9 +58,9 @@ class RegionDrop(Setting):
 
     keep_fraction: Share = 1.0
     space: int = 0
-    cuts: tuple[tuple[Index, ...], ...] = ()
-    cells: tuple[Index, ...] = ()
-    missing: tuple[Index, ...] = ()
+    cuts: tuple[tuple[Int32, ...], ...] = ()
+    cells: tuple[Int32, ...] = ()
+    missing: tuple[Int32, ...] = ()
     keep: tuple[Share, ...] = ()
     late_keep_fraction: Share | None = None
     late_keep: tuple[Share, ...] | None = None

@@ -6,7 +6,7 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from jettison.core.documents import Index
+from jettison.core.documents import Int32
 
 _DDL = {float: "double", int: "bigint", str: "string", bool: "boolean"}
 
@@ -22,7 +22,7 @@ def schema_of(fields: Mapping[str, Any], *names: str) -> str:
 
 
 def _ddl(of: Any) -> str:
-    if of == Index:
+    if of == Int32:
         return "int"
     origin, parts = get_origin(of), get_args(of)
     if origin is Annotated:
