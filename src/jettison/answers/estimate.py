@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -20,6 +19,8 @@ from jettison.errors import refuse
 
 Value = Any
 """A float, a numpy array or a Spark column; one call uses one kind throughout."""
+
+Values = tuple[Value, ...]
 
 FEW_ROWS = 30.0
 """Effective kept rows below which the bounds of count, sum and mean are flagged."""
@@ -59,7 +60,8 @@ class Ops:
     places
         How many elements of an ascending list are less than a number, and how many do not exceed it.
     once
-        Apply a function to values that it uses several times, and compute each of them once.
+        Apply a function to values that it uses several times, and compute each of them once; of several functions each but
+        the last returns the values of the next. An engine that keeps expressions as trees grows wider so, not deeper.
     """
 
     sqrt: Callable[[Value], Value]
@@ -73,7 +75,7 @@ class Ops:
     present: Callable[[Value, float], Value]
     at: Callable[[Value, Value], Value]
     places: Callable[[Value, Value], tuple[Value, Value]]
-    once: Callable[[tuple[Value, ...], Callable[..., Value]], Value]
+    once: Callable[..., Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +259,11 @@ def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, an
     freedom = weights.total - over(ops, weights.risk + weights.total, weights.total)
     n, kurtosis = ops.larger(moments.at_risk * 1.0, 4.0), ops.present(moments.kurtosis, 0.0)
 
-    def named(value: Value, rows: Value, n: Value, kurtosis: Value) -> Value:
+    def named(value: Value, rows: Value, n: Value, kurtosis: Value) -> Values:
         # Kurtosis + 2 in its usual small-sample form, and 1 - dominance, as for skewness.
         tail = ops.larger(((n + 1.0) * kurtosis + 6.0) * (n - 1.0) / ((n - 2.0) * (n - 3.0)) + 2.0, 1.0)
         rest = 1.0 - ops.smaller(ops.sqrt(ops.larger(kurtosis, 0.0) / n), _LARGEST_DOMINANCE)
-        return ops.once((tail, rest, _student(ops, rows, z)), lambda *known: bounds(value, rows, n, *known))
+        return value, rows, n, tail, rest, _student(ops, rows, z)
 
     def bounds(value: Value, rows: Value, n: Value, tail: Value, rest: Value, t: Value) -> Value:
         low = over(ops, ops.sqrt(weights.risk * tail), weights.total)
@@ -272,7 +274,7 @@ def variance_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, an
         lower, upper, plain = size * ops.exp(-low * t), size * ops.exp(rise), moments.plain_variance
         return answer(ops, Estimate(value, lower, upper, plain, weights.certain, rows >= FEW_ROWS_SPREAD))
 
-    return ops.once((ops.divide(squares, freedom), effective_rows(ops, weights), n, kurtosis), named)
+    return ops.once((ops.divide(squares, freedom), effective_rows(ops, weights), n, kurtosis), named, bounds)
 
 
 def stddev_estimate(ops: Ops, weights: Weights, moments: Moments, z: float, answer: Answer = collapsed, /) -> Value:
@@ -302,38 +304,39 @@ def _around(
     many rows can have. All is computed in units of `scale`, so that no other power overflows.
     """
 
-    def of_sums(mean: Value, square: Value, cube: Value, most: Value, weight: Value) -> Value:
+    def of_sums(mean: Value, square: Value, cube: Value, *rest: Value) -> Values:
         largest = ops.larger(ops.larger(mean, -mean), ops.larger(centre, -centre))  # squares of tiny values are 0
-        return ops.once((ops.larger(ops.sqrt(square), largest),), partial(scaled, mean, square, cube, most, weight))
+        return mean, square, cube, ops.larger(ops.sqrt(square), largest), *rest
 
-    def scaled(mean: Value, square: Value, cube: Value, most: Value, weight: Value, scale: Value) -> Value:
+    def scaled(mean: Value, square: Value, cube: Value, scale: Value, *rest: Value) -> Values:
         def in_units(x: Value, power: int) -> Value:
             return in_units(over(ops, x, scale), power - 1) if power else x
 
         known = [in_units(x, power) for x, power in ((mean, 1), (square, 2), (cube, 3), (centre, 1))]
-        return ops.once((*known, most, weight, scale), of_scaled)
+        return *known, scale, *rest
 
-    def of_scaled(mean: Value, square: Value, cube: Value, centre: Value, *rest: Value) -> Value:
+    def of_scaled(mean: Value, square: Value, cube: Value, centre: Value, *rest: Value) -> Values:
         lost, plain = _ROUNDING * (weights.kept + 5.0) * square, square - mean * mean
         spread = ops.larger(plain, lost) + lost  # below what is lost, digits say nothing
         third, shift = cube - mean * (3.0 * square - 2.0 * mean * mean), mean - centre
-        return ops.once((shift, spread, third, lost * ops.sqrt(square), *rest), of_spread)
+        return shift, spread, third, lost * ops.sqrt(square), *rest
 
-    def of_spread(shift: Value, spread: Value, third: Value, lost: Value, most: Value, *rest: Value) -> Value:
+    def of_spread(shift: Value, spread: Value, third: Value, lost: Value, scale: Value, *rest: Value) -> Values:
+        most, weight = rest
         cubed, is_known = spread * ops.sqrt(spread), (third > -_LARGEST) & (third < _LARGEST)
         skewness = ops.smaller(ops.larger(over(ops, ops.where(is_known, third, 0.0), cubed), -most), most)
         noise = ops.where(is_known, over(ops, 3.0 * lost, cubed), _LARGEST)
-        return ops.once((shift, cubed, spread + shift * shift, skewness, noise, most, *rest), of_skewness)
+        return shift, cubed, spread + shift * shift, skewness, noise, scale, most, weight
 
-    def of_skewness(shift: Value, cubed: Value, square: Value, *rest: Value) -> Value:
-        skewness, noise, most, weight, scale = rest
+    def of_skewness(shift: Value, cubed: Value, square: Value, *rest: Value) -> Values:
+        skewness, noise, scale, most, weight = rest
         near, far, noise = _skewness(ops, skewness, noise, most, weight)
         bend = shift * (3.0 * square - 2.0 * shift * shift)  # of the third moment about the centre: without skewness
         margin = over(ops, ops.sqrt(square * weights.risk), size) * scale
         per = over(ops, 1.0, square * ops.sqrt(square))
         thirds = (bend + cubed * near, bend + cubed * far, cubed * noise)
         rows = effective_rows(ops, weights)
-        return ops.once((*thirds, per, margin, _unit(ops, weights, weight, z), rows), bounds)
+        return *thirds, per, margin, _unit(ops, weights, weight, z), rows
 
     def bounds(near: Value, far: Value, noise: Value, per: Value, margin: Value, unit: Value, rows: Value) -> Value:
         # Right for both signs of the skewness: far is the larger of the two if it is positive, the smaller if negative.
@@ -345,7 +348,8 @@ def _around(
 
     means = (over(ops, part, weights.risk) for part in (moments.risk_sum, moments.risk_square, moments.risk_cube))
     most = ops.sqrt(ops.larger(effective_rows(ops, weights), 1.0))
-    return ops.once((*means, most, typical_weight(ops, weights)), of_sums)
+    steps = (of_sums, scaled, of_scaled, of_spread, of_skewness, bounds)
+    return ops.once((*means, most, typical_weight(ops, weights)), *steps)
 
 
 def _skewness(ops: Ops, sampled: Value, noise: Value, most: Value, weight: Value) -> tuple[Value, Value, Value]:

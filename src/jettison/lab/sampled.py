@@ -42,6 +42,12 @@ def _quiet(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return apply
 
 
+def _once(values: Value, *steps: Callable[..., Value]) -> Value:
+    for step in steps:
+        values = step(*values)
+    return values
+
+
 NUMPY = Ops(
     sqrt=np.sqrt,
     exp=np.exp,
@@ -54,7 +60,7 @@ NUMPY = Ops(
     present=lambda x, otherwise: np.where(np.isnan(x), otherwise, x),
     at=_at,
     places=_places,
-    once=lambda values, body: body(*values),
+    once=_once,
 )
 """For floats and numpy arrays."""
 

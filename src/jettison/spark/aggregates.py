@@ -50,7 +50,7 @@ _OPS = Ops(  # none of them raises in ANSI mode
         F.size(F.filter(values, lambda each: each < x)),
         F.size(F.filter(values, lambda each: each <= x)),
     ),
-    once=lambda values, body: with_names([_column(value) for value in values], body),
+    once=lambda values, *steps: with_names([_column(value) for value in values], *steps),
 )
 
 

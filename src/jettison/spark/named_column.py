@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -16,10 +17,34 @@ def with_name(value: Column, body: Callable[[Column], Column]) -> Column:
     return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
-def with_names(values: Sequence[Column], body: Callable[..., Column]) -> Column:
-    """The same for several values at once: `body` gets a name for each."""
+def with_names(values: Sequence[Column], *steps: Callable[..., Any]) -> Column:
+    """The same for several values at once: each step gets a name for each value, and returns the values of the next.
+
+    The last one returns the column that is wanted. Steps stand side by side in the expression, as arguments within each
+    other would not: Spark Connect sends no plan that is deeper than 50 functions.
+    """
+    rows, count = F.array(_together(values)), len(values)
+    for step in steps[:-1]:
+        rows, count = _after(rows, count, step)
+    return F.get(F.transform(rows, lambda row: steps[-1](*_apart(row, count))), F.lit(0))
+
+
+def _after(rows: Column, count: int, step: Callable[..., Sequence[Column]]) -> tuple[Column, int]:
+    """What a step makes of the values of a row, and how many these are."""
+    found: list[Column] = []
+
+    def made(row: Column) -> Column:
+        found.extend(step(*_apart(row, count)))
+        return _together(found)
+
+    return F.transform(rows, made), len(found)
+
+
+def _together(values: Sequence[Column]) -> Column:
     if len(values) == 1:
-        return with_name(values[0], body)
-    names = [f"_{place}" for place in range(len(values))]
-    known = F.struct(*[value.alias(name) for value, name in zip(values, names, strict=True)])
-    return with_name(known, lambda each: body(*[each[name] for name in names]))
+        return values[0]
+    return F.struct(*[value.alias(f"_{place}") for place, value in enumerate(values)])
+
+
+def _apart(row: Column, count: int) -> list[Column]:
+    return [row] if count == 1 else [row[f"_{place}"] for place in range(count)]
