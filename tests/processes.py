@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import time
 from contextlib import suppress
 from pathlib import Path
-
-_NOTED_S = 10.0
 
 
 def of_session(leader: int) -> dict[int, str]:
@@ -20,15 +16,3 @@ def of_session(leader: int) -> dict[int, str]:
             if int(session) == leader and state != "Z":
                 found[int(stat.parent.name)] = name
     return found
-
-
-def nothing_is_left_of(leader: int) -> bool:
-    """Neither in its session, nor in its group: there those that have ended count, until somebody takes note of them."""
-    until = time.monotonic() + _NOTED_S
-    while time.monotonic() < until and of_session(leader) == {}:
-        try:
-            os.killpg(leader, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False

@@ -52,6 +52,11 @@ def wait(how: str, where: str) -> None:
         except KeyboardInterrupt:
             if how == "logs":  # as py4j does
                 logging.exception("KeyboardInterrupt while sending command.")
+            if how == "fails":  # as a call to Java within another one
+                try:
+                    raise RuntimeError("reentrant call")
+                except RuntimeError:
+                    logging.exception("Exception while sending command.")
             raise
 
 if __name__ == "__main__":
@@ -68,7 +73,7 @@ def alive(process: int) -> bool:
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize("how", ["worker", "stubborn", "swallows", "logs"])
+@pytest.mark.parametrize("how", ["worker", "stubborn", "swallows", "logs", "fails"])
 @pytest.mark.parametrize("group", [False, True])
 def test_ctrl_c_ends_a_command_and_all_that_it_started(tmp_path: Path, how: str, group: bool) -> None:
     """Typed into a terminal it reaches the whole group; sent by another program, one process alone."""

@@ -69,8 +69,10 @@ def leave_it_to_the_parent() -> None:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """Whoever is interrupted, as py4j in a call, need not say so with a traceback."""
-    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
+    """Whoever is interrupted, as py4j in a call, need not say so with a traceback, nor what fails because of it."""
+    if not record.exc_info:
+        return True
+    return not (isinstance(record.exc_info[1], KeyboardInterrupt) or _asked.wait(_LOOK_AGAIN_S))
 
 
 def _await(reader: socket.socket) -> None:
