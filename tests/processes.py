@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
+
+_LAST_S = 5.0
 
 
 def of_session(leader: int) -> dict[int, str]:
@@ -16,3 +19,11 @@ def of_session(leader: int) -> dict[int, str]:
             if int(session) == leader and state != "Z":
                 found[int(stat.parent.name)] = name
     return found
+
+
+def nothing_is_left_of(leader: int) -> bool:
+    """Whether its session is empty within seconds: what cleans up for `multiprocessing` ends after all others."""
+    until = time.monotonic() + _LAST_S
+    while (left := of_session(leader)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not left

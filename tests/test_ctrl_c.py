@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from page_ledgers import query
-from processes import of_session
+from processes import nothing_is_left_of, of_session
 
 WITHIN_S, AT_WORK_S = 300.0, 10.0
 COMMANDS = {
@@ -57,7 +57,7 @@ def test_ctrl_c_leaves_nothing_behind(name: str, after_s: float, tmp_path: Path)
         assert running.returncode == 130, errors
         assert errors.endswith("jettison: interrupted\n")
         assert "Traceback" not in errors, errors
-        assert of_session(running.pid) == {}
+        assert nothing_is_left_of(running.pid), of_session(running.pid)
     finally:
         for process in of_session(running.pid):
             os.kill(process, signal.SIGKILL)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from jettison.cli import app
 from jettison.pipeline.document import load
-from processes import of_session
+from processes import nothing_is_left_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -54,7 +54,7 @@ def first_rows_s(path: Path, folder: Path) -> dict[str, float]:
                     found[name] = round(time.monotonic() - began_s, 1)
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=WITHIN_S) == 130, said.read_text()
-        assert of_session(running.pid) == {}
+        assert nothing_is_left_of(running.pid)
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)

@@ -21,7 +21,7 @@ from jettison.page.html_page import asset, whole
 from jettison.page.prometheus import exposition
 from jettison.page.server import PageServer, Watched
 from page_ledgers import EVIL, query
-from processes import of_session
+from processes import nothing_is_left_of
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_the_command_serves_sends_by_opentelemetry_and_ends_cleanly_by_ctrl_c(
         collector.shutdown()
         collector.server_close()
     assert (process.returncode, errors) == (0, "")
-    assert of_session(process.pid) == {}
+    assert nothing_is_left_of(process.pid)
     sent = ExportMetricsServiceRequest()
     body = _Collector.received[-1]
     sent.ParseFromString(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)

@@ -64,7 +64,9 @@ def end_all() -> None:
 
 def leave_it_to_the_parent() -> None:
     """In a process that works for another: Ctrl-C is for that one, which then ends this one; what is open is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT}
+    )  # Spark would put its own handler in the place of any other
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
