@@ -12,7 +12,8 @@ from jettison.spark.explained import analyzed_plan, explained
 from jettison.spark.folder_rows import FolderRows
 
 _STREAM = re.compile(r"~?Streaming\w* ")
-_FOLDER = re.compile(_STREAM.pattern + r"FileSource\[([^\[\]{}*?]+)\], \[")
+# Spark 4.0 prints the options of the source first.
+_FOLDER = re.compile(_STREAM.pattern + r"(?:DataSource\(.*\), )?FileSource\[([^\[\]{}*?]+)\], \[")
 
 
 class ReadFiles:
