@@ -20,8 +20,8 @@ def with_name(value: Column, body: Callable[[Column], Column]) -> Column:
 def with_names(values: Sequence[Column], *steps: Callable[..., Any]) -> Column:
     """The same for several values at once: each step gets a name for each value, and returns the values of the next.
 
-    The last one returns the column that is wanted. Steps stand side by side in the expression, as arguments within each
-    other would not: Spark Connect sends no plan that is deeper than 50 functions.
+    The last one returns the column that is wanted. The lambda of one step does not stand within that of another, which
+    keeps the expression flat: Spark Connect sends no plan in which more than about 50 functions stand within each other.
     """
     rows, count = F.array(_together(values)), len(values)
     for step in steps[:-1]:
